@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * atomics.h - all atomic accesses of the library, the order in the name.
+ * Layer 0; depends on nothing.  They work on plain integer and pointer objects.
+ *
+ * Rules, checked by tools/check-orders: an acquire or a release carries
+ * "pairs with <function>" on both sides; a relaxed access outside of counters
+ * carries "relaxed: <why stale is fine>"; a sequentially consistent one has an
+ * entry in docs/memory-order.md.
+ */
+#ifndef PCPI_ATOMICS_H
+#define PCPI_ATOMICS_H
+
+#define pcpi_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define pcpi_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define pcpi_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define pcpi_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+#define pcpi_exchange_seq_cst(p, v) __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
+#define pcpi_exchange_acq_rel(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
+#define pcpi_fetch_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+
+/* Strong compare and swap: stores desired and returns true iff *p == *expected;
+ * else *expected becomes what was there. */
+#define pcpi_cas_acq_rel(p, expected, desired)                                 \
+	__atomic_compare_exchange_n((p), (expected), (desired), 0,             \
+				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+
+/* A counter that one thread writes and any thread reads: no read-modify-write.
+ * relaxed: a reader may see it late, never torn. */
+#define pcpi_counter_add(p, v) pcpi_store_relaxed((p), pcpi_load_relaxed(p) + (v))
+
+/* The compiler moves no memory access across it; the processor may. */
+#define pcpi_compiler_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+#endif

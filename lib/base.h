@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * base.h - the few words every module uses.  Layer 0; depends on nothing.
+ *
+ * A page index ("pfn") is a plain uint32_t, the number of a base page counted
+ * from the base of its heap.  It is not wrapped in a struct because whole
+ * arrays of them are moved by memcpy and converted by vector code.
+ */
+#ifndef PCPI_BASE_H
+#define PCPI_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PCPI_NO_PFN UINT32_MAX
+
+/* Orders 0..PCPI_MAX_ORDER exist (PCPA_MAX_ORDER); caches serve the first
+ * PCPI_PCP_ORDERS of them. */
+#define PCPI_MAX_ORDER 10
+#define PCPI_PCP_ORDERS 4
+
+#define PCPI_CACHELINE 64
+
+#define pcpi_likely(x) __builtin_expect(!!(x), 1)
+#define pcpi_unlikely(x) __builtin_expect(!!(x), 0)
+#define PCPI_NOINLINE __attribute__((noinline))
+#define PCPI_COLD __attribute__((cold, noinline))
+#define PCPI_INLINE static inline __attribute__((always_inline))
+#define PCPI_ALIGNED(n) __attribute__((aligned(n)))
+#define PCPI_EXPORT __attribute__((visibility("default")))
+#define PCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+#define pcpi_min(a, b)                                                         \
+	({                                                                     \
+		__typeof__(a) min_a_ = (a);                                    \
+		__typeof__(b) min_b_ = (b);                                    \
+		min_a_ < min_b_ ? min_a_ : min_b_;                             \
+	})
+#define pcpi_max(a, b)                                                         \
+	({                                                                     \
+		__typeof__(a) max_a_ = (a);                                    \
+		__typeof__(b) max_b_ = (b);                                    \
+		max_a_ > max_b_ ? max_a_ : max_b_;                             \
+	})
+#define pcpi_clamp(x, lo, hi) pcpi_min(pcpi_max((x), (lo)), (hi))
+
+#define pcpi_container_of(ptr, type, member)                                   \
+	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lock.h - the library's mutexes and their order.  Layer 0.
+ *
+ * Owns: the ranks.  A thread takes locks in ascending rank only; debug builds
+ * trap on anything else.  Two locks of one rank are held together only by
+ * fork.c, which takes all of them.
+ *
+ *   HEAPS < DRAIN < THREADS < GROW < DEPOT < ZONE < CONFIG
+ *
+ * Failure: none.  Proved by tests/unit/test_lock.c.
+ */
+#ifndef PCPI_LOCK_H
+#define PCPI_LOCK_H
+
+#include <pthread.h>
+
+#include "base.h"
+
+enum pcpi_lock_rank {
+	PCPI_RANK_HEAPS = 1,   /* list of heaps, slots (heap.c)              */
+	PCPI_RANK_DRAIN = 2,   /* one drainer a heap (pcp.c)                 */
+	PCPI_RANK_THREADS = 3, /* adding and adopting caches (pcp.c)         */
+	PCPI_RANK_GROW = 4,    /* one grower a zone (zone.c)                 */
+	PCPI_RANK_DEPOT = 5,   /* one node and order's batches (depot.c)     */
+	PCPI_RANK_ZONE = 6,    /* buddy and accounting (zone.c)              */
+	PCPI_RANK_LEAF = 7,    /* held around a few instructions             */
+};
+
+struct pcpi_lock {
+	pthread_mutex_t mutex;
+	unsigned rank;
+};
+
+void pcpi_lock_init(struct pcpi_lock *l, enum pcpi_lock_rank rank);
+
+void pcpi_lock_fini(struct pcpi_lock *l);
+
+/* Returns true when it had to wait. */
+bool pcpi_lock_take(struct pcpi_lock *l);
+
+/* Returns true when it got the lock; never waits. */
+bool pcpi_lock_try(struct pcpi_lock *l);
+
+void pcpi_lock_drop(struct pcpi_lock *l);
+
+/* In a forked child, whose only thread may not own it: makes it free. */
+void pcpi_lock_reset(struct pcpi_lock *l);
+
+/* Debug: true iff the calling thread holds a lock of this rank (always true
+ * with NDEBUG). */
+bool pcpi_lock_held(enum pcpi_lock_rank rank);
+
+#endif
