@@ -47,14 +47,14 @@
  * must not be read to find that out. */
 #define STRUCT_BYTES_MAX 1024u
 
+/* clang-format off */
 #define KNOB(field, NAME, type, min, max, stability, help)                     \
 	{                                                                      \
 		#field, "PCPA_" #NAME, type,                                   \
-			offsetof(struct pcpa_heap_options, field), min, max,   \
-			stability, help                                        \
+		offsetof(struct pcpa_heap_options, field), min, max,           \
+		stability, help                                                \
 	}
 
-/* clang-format off */
 const struct pcpi_knob pcpi_knobs[] = {
 	KNOB(flags, FLAGS, PCPI_KNOB_FLAGS, 0, UINT_MAX, "stable",
 	     "cow, fixed, legacy, checks, dump, no_ipi"),
@@ -281,7 +281,7 @@ int pcpi_config_parse(const char *name, const char *value,
 		      struct pcpa_heap_options *opts, char *error,
 		      size_t error_bytes)
 {
-	const struct report to = { error, error_bytes };
+	const struct report to = {error, error_bytes};
 	const struct pcpi_knob *knob = pcpi_config_find(name);
 	uint64_t number = 0;
 	bool ok;
@@ -322,19 +322,20 @@ static bool tail_is_zero(const struct pcpa_heap_options *opts)
 
 /* Copies what the caller's struct has and fills in what it lacks. */
 static int options_import(const struct pcpa_heap_options *in,
-			  struct pcpa_heap_options *out,
-			  const struct report *to)
+			  struct pcpa_heap_options *out, const struct report *to)
 {
 	const size_t have = in->struct_size;
 
 	if (have < sizeof(have) || have > STRUCT_BYTES_MAX)
 		return fail(to,
 			    "struct_size %zu: not the size of the options "
-			    "(PCPA_HEAP_OPTIONS_INIT sets it)", have);
+			    "(PCPA_HEAP_OPTIONS_INIT sets it)",
+			    have);
 	if (!tail_is_zero(in))
 		return fail(to,
 			    "struct_size %zu: sets a field that this library "
-			    "(struct of %zu) doesn't know", have, sizeof(*out));
+			    "(struct of %zu) doesn't know",
+			    have, sizeof(*out));
 	for (size_t i = 0; i < pcpi_knobs_count; i++) {
 		const struct pcpi_knob *knob = &pcpi_knobs[i];
 
@@ -393,8 +394,7 @@ static int sizes_check(const struct pcpa_heap_options *o, size_t page_bytes,
 		       const struct report *to)
 {
 	const bool fixed = o->flags & PCPA_HEAP_FIXED;
-	int err = pages_check("initial_bytes", o->initial_bytes, page_bytes,
-			      to);
+	int err = pages_check("initial_bytes", o->initial_bytes, page_bytes, to);
 
 	if (err == 0)
 		err = pages_check("max_bytes", o->max_bytes, page_bytes, to);
@@ -407,8 +407,8 @@ static int sizes_check(const struct pcpa_heap_options *o, size_t page_bytes,
 	if (fixed)
 		return fail(to,
 			    "max_bytes %zu: a fixed heap's is 0 or "
-			    "initial_bytes (%zu)", o->max_bytes,
-			    o->initial_bytes);
+			    "initial_bytes (%zu)",
+			    o->max_bytes, o->initial_bytes);
 	if (o->initial_bytes > o->max_bytes)
 		return fail(to, "initial_bytes %zu: more than max_bytes (%zu)",
 			    o->initial_bytes, o->max_bytes);
@@ -425,12 +425,13 @@ static int hugepage_check(const struct pcpa_heap_options *o, size_t page_bytes,
 	if (!pcpi_is_pow2(huge) || huge < page_bytes)
 		return fail(to,
 			    "hugepage_bytes %zu: not a power of two of at "
-			    "least a page (%zu)", huge, page_bytes);
+			    "least a page (%zu)",
+			    huge, page_bytes);
 	if (o->flags & PCPA_HEAP_COW && huge != page_bytes)
 		return fail(to,
 			    "hugepage_bytes %zu: a copy-on-write heap (cow) "
-			    "takes 0 or the base page size (%zu)", huge,
-			    page_bytes);
+			    "takes 0 or the base page size (%zu)",
+			    huge, page_bytes);
 	return 0;
 }
 
@@ -442,8 +443,8 @@ static int cache_check(const struct pcpa_heap_options *o,
 	if (o->high_fraction != 0)
 		return fail(to,
 			    "high_fraction %u: high_pages (%u) is set too, and "
-			    "only one can hold", o->high_fraction,
-			    o->high_pages);
+			    "only one can hold",
+			    o->high_fraction, o->high_pages);
 	/* A bound below the batch would drain one page at a time. */
 	if (o->high_pages < o->batch_pages)
 		return fail(to, "high_pages %u: less than batch_pages (%u)",
@@ -455,7 +456,7 @@ int pcpi_config_check(const struct pcpa_heap_options *opts, size_t page_bytes,
 		      struct pcpa_heap_options *normalized, char *error,
 		      size_t error_bytes)
 {
-	const struct report to = { error, error_bytes };
+	const struct report to = {error, error_bytes};
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	int err = 0;
 

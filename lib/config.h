@@ -22,8 +22,8 @@
 #define PCPI_CONFIG_ERROR_BYTES 256
 
 /* Bounds that callers may rely on after pcpi_config_check(). */
-#define PCPI_BATCH_PAGES_MAX 4096u  /* a drain chunk holds the zone lock this long */
-#define PCPI_HIGH_PAGES_MAX 65536u  /* what a cache's ring can hold */
+#define PCPI_BATCH_PAGES_MAX 4096u /* moved in one hold of the zone lock */
+#define PCPI_HIGH_PAGES_MAX 65536u /* what a cache's ring can hold */
 
 enum pcpi_knob_type {
 	PCPI_KNOB_BYTES,    /* decimal, then nothing, K, M, G or T (binary) */

@@ -61,8 +61,9 @@ int pcpi_env_options(struct pcpa_heap_options *opts, char *error,
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	int err = 0;
 
-	if (getauxval(AT_SECURE) == 0) /* V2 */
-		err = names_check(error, error_bytes); /* V1 */
+	/* V1, and V2: secure_getenv() below sees to the knobs. */
+	if (getauxval(AT_SECURE) == 0)
+		err = names_check(error, error_bytes);
 	for (size_t i = 0; err == 0 && i < pcpi_knobs_count; i++) {
 		const char *variable = pcpi_knobs[i].variable;
 		const char *value = secure_getenv(variable);

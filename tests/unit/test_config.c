@@ -24,8 +24,7 @@ static size_t knob_bytes(const struct pcpi_knob *knob)
 {
 	if (knob->type == PCPI_KNOB_BYTES)
 		return sizeof(size_t);
-	return knob->type == PCPI_KNOB_NODES ? sizeof(char *) :
-					       sizeof(unsigned);
+	return knob->type == PCPI_KNOB_NODES ? sizeof(char *) : sizeof(unsigned);
 }
 
 static size_t parse_bytes(const char *text)
@@ -143,10 +142,10 @@ Test(config, size_at_the_edge_of_64_bits_is_exact)
 
 Test(config, bad_number_is_refused_and_named)
 {
-	static const char *const bad[] = { "",	    " 1",  "1 ",   "-1",
-					   "+1",    "0x10", "1.5G", "K",
-					   "64MB",  "64KK", "64 M", "64P",
-					   "many",  "1,5",  "1e6" };
+	static const char *const bad[] = {"",     " 1",   "1 ",   "-1",
+					  "+1",   "0x10", "1.5G", "K",
+					  "64MB", "64KK", "64 M", "64P",
+					  "many", "1,5",  "1e6"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		parse_refused("initial_bytes", bad[i]);
@@ -171,15 +170,16 @@ Test(config, number_in_range_reaches_its_field)
 {
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	static const char *const set[][2] = {
-		{ "PCPA_INITIAL_BYTES", "1M" }, { "max_bytes", "2M" },
-		{ "PCPA_HUGEPAGE_BYTES", "4K" }, { "batch_pages", "4096" },
-		{ "high_pages", "65536" },     { "high_fraction", "8" },
-		{ "PCPA_VERBOSITY", "0" },
+		{"PCPA_INITIAL_BYTES", "1M"},  {"max_bytes", "2M"},
+		{"PCPA_HUGEPAGE_BYTES", "4K"}, {"batch_pages", "4096"},
+		{"high_pages", "65536"},       {"high_fraction", "8"},
+		{"PCPA_VERBOSITY", "0"},
 	};
 
 	for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
 		cr_expect_eq(pcpi_config_parse(set[i][0], set[i][1], &o, error,
-					       sizeof(error)), 0, "%s", error);
+					       sizeof(error)),
+			     0, "%s", error);
 	cr_expect_eq(o.struct_size, sizeof(o));
 	cr_expect_eq(o.initial_bytes, 1u << 20);
 	cr_expect_eq(o.max_bytes, 2u << 20);
@@ -197,24 +197,28 @@ Test(config, flag_names_make_their_bits)
 		const char *text;
 		unsigned flags;
 	} set[] = {
-		{ "cow", PCPA_HEAP_COW },	{ "fixed", PCPA_HEAP_FIXED },
-		{ "legacy", PCPA_HEAP_LEGACY }, { "checks", PCPA_HEAP_CHECKS },
-		{ "dump", PCPA_HEAP_DUMP },	{ "no_ipi", PCPA_HEAP_NO_IPI },
-		{ "dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW },
+		{"cow", PCPA_HEAP_COW},
+		{"fixed", PCPA_HEAP_FIXED},
+		{"legacy", PCPA_HEAP_LEGACY},
+		{"checks", PCPA_HEAP_CHECKS},
+		{"dump", PCPA_HEAP_DUMP},
+		{"no_ipi", PCPA_HEAP_NO_IPI},
+		{"dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW},
 	};
 
 	for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
 		cr_expect_eq(pcpi_config_parse("PCPA_FLAGS", set[i].text, &o,
-					       error, sizeof(error)), 0);
+					       error, sizeof(error)),
+			     0);
 		cr_expect_eq(o.flags, set[i].flags, "%s", set[i].text);
 	}
 }
 
 Test(config, bad_flag_list_is_refused_and_named)
 {
-	static const char *const bad[] = { "",	    "fix",  "fixedly", "FIXED",
-					   ",cow",  "cow,", "cow,,dump",
-					   "cow dump", "3" };
+	static const char *const bad[] = {"",          "fix",      "fixedly",
+					  "FIXED",     ",cow",     "cow,",
+					  "cow,,dump", "cow dump", "3"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		parse_refused("flags", bad[i]);
@@ -225,8 +229,8 @@ Test(config, node_list_is_kept_and_empty_one_refused)
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	const char *list = "0,2-3";
 
-	cr_expect_eq(pcpi_config_parse("nodes", list, &o, error,
-				       sizeof(error)), 0);
+	cr_expect_eq(pcpi_config_parse("nodes", list, &o, error, sizeof(error)),
+		     0);
 	cr_expect_eq(o.nodes, list);
 	parse_refused("PCPA_NODES", "");
 }
@@ -249,8 +253,8 @@ Test(config, error_text_is_cut_to_its_buffer)
 	cr_expect_str_eq(small, "flags");
 	memset(value, 'y', sizeof(value) - 1);
 	value[sizeof(value) - 1] = '\0';
-	cr_expect_eq(pcpi_config_parse("flags", value, &o, error,
-				       sizeof(error)), -EINVAL);
+	cr_expect_eq(pcpi_config_parse("flags", value, &o, error, sizeof(error)),
+		     -EINVAL);
 	cr_expect(strstr(error, "not a list"), "no reason in: %s", error);
 }
 
@@ -305,8 +309,11 @@ Test(config, smaller_struct_gets_defaults_for_the_rest)
 {
 	const struct pcpa_heap_options d = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap_options full = {
-		sizeof(full), PCPA_HEAP_DUMP, 1u << 20, 2u << 20, "0", PAGE,
-		31,	      0,	      16,	0,
+		sizeof(full), PCPA_HEAP_DUMP,
+		1u << 20,     2u << 20,
+		"0",          PAGE,
+		31,           0,
+		16,           0,
 	};
 
 	for (size_t have = sizeof(size_t); have <= sizeof(full); have++) {
@@ -326,8 +333,9 @@ Test(config, smaller_struct_gets_defaults_for_the_rest)
 				at + len <= have ? &full : &d;
 
 			cr_expect_eq(memcmp((char *)&n + at,
-					    (const char *)want + at, len), 0,
-				     "%s of a struct of %zu", knob->name, have);
+					    (const char *)want + at, len),
+				     0, "%s of a struct of %zu", knob->name,
+				     have);
 		}
 	}
 }
@@ -394,8 +402,7 @@ Test(config, page_limit_follows_the_page_size)
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT, n;
 
 	o.max_bytes = (size_t)64 << 40;
-	cr_expect_eq(pcpi_config_check(&o, 16384, &n, error, sizeof(error)),
-		     0);
+	cr_expect_eq(pcpi_config_check(&o, 16384, &n, error, sizeof(error)), 0);
 	o.hugepage_bytes = 4096;
 	cr_expect_eq(pcpi_config_check(&o, 16384, &n, error, sizeof(error)),
 		     -EINVAL);
@@ -405,7 +412,7 @@ Test(config, page_limit_follows_the_page_size)
 Test(config, hugepage_size_must_be_a_power_of_two_from_a_page)
 {
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	static const size_t good[] = { PAGE, 65536, 2u << 20, 1u << 30 };
+	static const size_t good[] = {PAGE, 65536, 2u << 20, 1u << 30};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		o.hugepage_bytes = good[i];
@@ -523,8 +530,7 @@ Test(config, environment_sets_every_field, .init = environment_clear)
 	setenv("PCPA_HIGH_PAGES", "814", 1);
 	setenv("PCPA_HIGH_FRACTION", "0", 1);
 	setenv("PCPA_VERBOSITY", "0", 1);
-	cr_assert_eq(pcpi_env_options(&o, error, sizeof(error)), 0, "%s",
-		     error);
+	cr_assert_eq(pcpi_env_options(&o, error, sizeof(error)), 0, "%s", error);
 	o = check_ok(&o);
 	cr_expect_eq(o.flags, PCPA_HEAP_FIXED | PCPA_HEAP_NO_IPI);
 	cr_expect_eq(o.initial_bytes, 64u << 20);
