@@ -19,11 +19,11 @@
 #include "../base.h"
 
 enum pcpi_advice {
-	PCPI_ADVISE_HUGE,	/* transparent huge pages wanted    */
-	PCPI_ADVISE_NOHUGE,	/* not wanted                       */
-	PCPI_ADVISE_DONTDUMP,	/* not part of core dumps           */
-	PCPI_ADVISE_DONTFORK,	/* not inherited                    */
-	PCPI_ADVISE_DONTNEED,	/* give the pages back, keep range  */
+	PCPI_ADVISE_HUGE,     /* transparent huge pages wanted    */
+	PCPI_ADVISE_NOHUGE,   /* not wanted                       */
+	PCPI_ADVISE_DONTDUMP, /* not part of core dumps           */
+	PCPI_ADVISE_DONTFORK, /* not inherited                    */
+	PCPI_ADVISE_DONTNEED, /* give the pages back, keep range  */
 };
 
 #define PCPI_SAY_BYTES 512
@@ -57,7 +57,8 @@ struct pcpi_sys {
 	/* Runs fn(arg, i) for i in 0..n-1 side by side on short-lived threads with
 	 * all signals blocked, and returns when all have ended.  Where threads
 	 * can't be made the caller runs them. */
-	void (*parallel)(unsigned n, void (*fn)(void *arg, unsigned i), void *arg);
+	void (*parallel)(unsigned n, void (*fn)(void *arg, unsigned i),
+			 void *arg);
 	/* Reads at most size-1 bytes of a file, terminated; the length or an error. */
 	ssize_t (*read_file)(const char *path, char *buf, size_t size);
 	/* Prepares for membarrier(); an error where it is refused. */

@@ -56,6 +56,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
@@ -178,13 +181,18 @@ static int linux_map_hugetlb(void *addr, size_t bytes, size_t page_bytes)
 	int rc;
 
 	flags |= (int)(pcpi_log2(page_bytes) << MAP_HUGE_SHIFT);
-	p = mmap(addr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+	/* Accessible only afterwards: after mlockall(MCL_FUTURE) the kernel
+	 * would at once fill an accessible window with all of the pool. */
+	p = mmap(addr, bytes, PROT_NONE, flags, -1, 0);
 	rc = settle(p == MAP_FAILED ? -1 : 0, saved);
-	if (rc != 0) {
+	if (rc == 0) {
+		rc = settle(mprotect(addr, bytes, PROT_READ | PROT_WRITE),
+			    saved);
+	} else {
 		/* Most refusals come before the old range is taken away.  Where
 		 * not, put it back; where it is there, this does nothing. */
-		mmap(addr, bytes, PROT_NONE, RESERVE_FLAGS | MAP_FIXED_NOREPLACE,
-		     -1, 0);
+		mmap(addr, bytes, PROT_NONE,
+		     RESERVE_FLAGS | MAP_FIXED_NOREPLACE, -1, 0);
 		errno = saved;
 	}
 	return rc;
@@ -226,8 +234,12 @@ static int linux_advise(void *addr, size_t bytes, enum pcpi_advice advice)
 		[PCPI_ADVISE_DONTNEED] = MADV_DONTNEED,
 	};
 	int saved = errno;
+	int rc = settle(madvise(addr, bytes, madv[advice]), saved);
 
-	return settle(madvise(addr, bytes, madv[advice]), saved);
+	/* Memory that mlockall() locked wants a word of its own. */
+	if (rc == -EINVAL && advice == PCPI_ADVISE_DONTNEED)
+		rc = settle(madvise(addr, bytes, MADV_DONTNEED_LOCKED), saved);
+	return rc;
 }
 
 static void linux_name(void *addr, size_t bytes, const char *name)
@@ -288,16 +300,16 @@ static void start_helpers(struct helper *helpers, const struct crew *crew)
 	size_t stack = pcpi_max(HELPER_STACK_BYTES, (size_t)PTHREAD_STACK_MIN);
 
 	for (unsigned i = 1; i < crew->stride; i++)
-		helpers[i] = (struct helper){ .crew = crew, .first = i };
+		helpers[i] = (struct helper){.crew = crew, .first = i};
 	if (pthread_attr_init(&attr) != 0)
 		return;
 	pthread_attr_setstacksize(&attr, stack);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (unsigned i = 1; i < crew->stride; i++)
-		helpers[i].started = pthread_create(&helpers[i].thread, &attr,
-						    helper_main,
-						    &helpers[i]) == 0;
+		helpers[i].started =
+			pthread_create(&helpers[i].thread, &attr, helper_main,
+				       &helpers[i]) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 }
@@ -306,7 +318,7 @@ static void linux_parallel(unsigned n, void (*fn)(void *arg, unsigned i),
 			   void *arg)
 {
 	struct helper helpers[MAX_HELPERS];
-	struct crew crew = { fn, arg, n, pcpi_min(n, MAX_HELPERS) };
+	struct crew crew = {fn, arg, n, pcpi_min(n, MAX_HELPERS)};
 	int saved = errno;
 	int cancel;
 
@@ -339,8 +351,7 @@ static int linux_membarrier_register(void)
 {
 	int saved = errno;
 
-	return settle(membarrier_call(
-			      MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED),
+	return settle(membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED),
 		      saved);
 }
 
@@ -389,7 +400,7 @@ static void linux_yield(void)
 
 static uint64_t clock_read(clockid_t id)
 {
-	struct timespec ts = { 0, 0 };
+	struct timespec ts = {0, 0};
 
 	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
