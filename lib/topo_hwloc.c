@@ -43,14 +43,16 @@
  *
  * "Allowed" is the process's cpuset.  The affinity of the calling thread is no
  * limit: threads of packet programs are pinned one by one, and the others will
- * run elsewhere.
+ * run elsewhere.  Where a container hides the control groups' files, denied
+ * nodes are still found (the kernel is asked), denied CPUs are not: the caches
+ * are then sized for more CPUs than there are, never for fewer.
  *
  * Nothing but the structure is loaded (no memory attributes, no CPU kinds), and
  * the calling thread is not moved about.  The structure can't be left out as
  * well: a node whose package is filtered away loses its CPU set.
  *
  * Concurrency: pthread_once; the value is constant afterwards and never freed.
- * Cost, 2 CPUs and one node: 0.9 ms once per process; 6.3 where hwloc has
+ * Cost, 2 CPUs, one node, idle: 0.9 ms once per process; 6.3 where hwloc has
  * plugins installed, of which 5.5 load the plugins and can't be avoided from
  * here (the administrator can, with HWLOC_PLUGINS_PATH).
  * Failure: pcpi_topo_load() always has an answer, see make_up().

@@ -9,6 +9,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <hwloc.h>
+#include <numa.h>
+#include <numaif.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -459,6 +461,21 @@ Test(topo_hwloc, random_machines_keep_the_invariants)
 
 /* --- the process's own --- */
 
+/* The kernel's own word for a CPU's node: a link beside the CPU's files. */
+static int node_in_sysfs(const struct pcpi_topo *topo, long cpu)
+{
+	char path[128];
+
+	for (unsigned i = 0; i < topo->nr_nodes; i++) {
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/cpu/cpu%ld/node%u", cpu,
+			 topo->nodes[i].os_index);
+		if (access(path, F_OK) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
 Test(topo_hwloc, load_gives_this_machine_and_keeps_errno)
 {
 	const struct pcpi_topo *topo, *again;
@@ -471,9 +488,14 @@ Test(topo_hwloc, load_gives_this_machine_and_keeps_errno)
 	cr_assert(pcpi_topo_check(topo));
 	cr_assert_not(topo->guessed);
 	cr_assert_leq(topo->nr_cpus, (unsigned)sysconf(_SC_NPROCESSORS_CONF));
-	for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
-		printf("CPU %ld: %d\n", cpu,
-		       pcpi_topo_node_of_cpu(topo, (int)cpu));
+	for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+		int pos = pcpi_topo_node_of_cpu(topo, (int)cpu);
+		int want = node_in_sysfs(topo, cpu);
+
+		printf("CPU %ld: %d\n", cpu, pos);
+		if (pos >= 0 && want >= 0)
+			cr_assert_eq(pos, want, "CPU %ld", cpu);
+	}
 	for (unsigned i = 0; i < topo->nr_nodes; i++)
 		printf("node %u: %u CPUs, %llu MiB\n", topo->nodes[i].os_index,
 		       topo->nodes[i].nr_cpus,
@@ -481,6 +503,43 @@ Test(topo_hwloc, load_gives_this_machine_and_keeps_errno)
 	cr_assert_geq(pcpi_topo_nearest_with_memory(topo, 0), 0);
 	cr_assert_eq(pcpi_topo_load(&again), 0);
 	cr_assert_eq(again, topo);
+}
+
+static bool node_0_is_allowed(void)
+{
+	struct bitmask *mems;
+	bool yes;
+
+	if (numa_available() < 0)
+		return false;
+	mems = numa_get_mems_allowed();
+	yes = numa_bitmask_isbitset(mems, 0);
+	numa_free_nodemask(mems);
+	return yes;
+}
+
+/* hwloc is told of a node that this kernel doesn't have or doesn't allow, as
+ * in a container that hides the control groups' files. */
+Test(topo_hwloc, nodes_that_the_kernel_denies_are_left_out)
+{
+	hwloc_topology_t hwloc = begin();
+	struct pcpi_topo topo;
+
+	if (!node_0_is_allowed())
+		cr_skip_test("no NUMA calls here, or node 0 is denied");
+	cr_assert_eq(hwloc_topology_set_flags(hwloc,
+					      HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM),
+		     0);
+	cr_assert_eq(hwloc_topology_set_synthetic(
+			     hwloc, "Package:2 [NUMANode(memory=1GiB "
+				    "indexes=0,1023)] PU:1"),
+		     0);
+	cr_assert_eq(hwloc_topology_load(hwloc), 0);
+	cr_assert(hwloc_topology_is_thissystem(hwloc));
+	topo = build(hwloc);
+	cr_assert_eq(topo.nr_nodes, 1);
+	expect_node(&topo, 0, 0, 2, GIB);
+	pcpi_topo_free(&topo);
 }
 
 Test(topo_hwloc, load_honours_hwloc_synthetic_variable)
@@ -545,6 +604,19 @@ Test(topo_hwloc, load_without_hwloc_makes_up_one_node)
 
 /* --- binding --- */
 
+/* The policy that the kernel has for the range. */
+static void expect_preferred(void *addr, unsigned os_node)
+{
+	unsigned long mask[64] = { 0 };
+	int mode;
+
+	cr_assert_eq(get_mempolicy(&mode, mask, 4096 + 1, addr, MPOL_F_ADDR), 0);
+	cr_assert_eq(mode, MPOL_PREFERRED);
+	for (unsigned i = 0; i < 64; i++)
+		cr_assert_eq(mask[i], i == os_node / 64 ? 1ul << os_node % 64
+							: 0);
+}
+
 Test(topo_hwloc, bind_to_a_node_of_this_machine_works_or_says_why)
 {
 	size_t bytes = 4 * pcpi_sys_page_bytes();
@@ -559,7 +631,8 @@ Test(topo_hwloc, bind_to_a_node_of_this_machine_works_or_says_why)
 	errno = 4711;
 	rc = pcpi_sys_bind_numa(addr, bytes, topo->nodes[node].os_index);
 	cr_assert(rc == 0 || rc == -EPERM || rc == -ENOSYS, "%d", rc);
-	memset(addr, 1, bytes);
+	if (rc == 0)
+		expect_preferred(addr, topo->nodes[node].os_index);
 	rc = pcpi_sys_bind_numa(addr, bytes, 4095);
 	cr_assert(rc == -EINVAL || rc == -EPERM || rc == -ENOSYS, "%d", rc);
 	cr_assert_eq(pcpi_sys_bind_numa(addr, bytes, 65534), -EINVAL);
