@@ -80,7 +80,7 @@ static bool has_memory(const struct pcpi_topo *topo, unsigned pos)
 
 /* A set of nodes described by what its members have in common. */
 struct group {
-	unsigned self;	   /* not a member                           */
+	unsigned self;     /* not a member                           */
 	unsigned distance; /* of every member, from self             */
 	bool memory_only;  /* only nodes with memory                 */
 };
@@ -142,7 +142,7 @@ static void group_write(const struct pcpi_topo *topo, const struct group *g,
 void pcpi_topo_fallback(const struct pcpi_topo *topo, unsigned self,
 			unsigned *out)
 {
-	struct group g = { .self = self };
+	struct group g = {.self = self};
 	unsigned n = 0, size;
 
 	PCPA_ASSERT(self < topo->nr_nodes);
@@ -157,7 +157,7 @@ void pcpi_topo_fallback(const struct pcpi_topo *topo, unsigned self,
 
 int pcpi_topo_nearest_with_memory(const struct pcpi_topo *topo, unsigned pos)
 {
-	struct group g = { .self = pos, .memory_only = true };
+	struct group g = {.self = pos, .memory_only = true};
 	unsigned skip;
 
 	if (has_memory(topo, pos))
@@ -174,7 +174,7 @@ int pcpi_topo_nearest_with_memory(const struct pcpi_topo *topo, unsigned pos)
 static int refuse(struct pcpi_topo_error *err, enum pcpi_topo_refusal what,
 		  size_t where)
 {
-	*err = (struct pcpi_topo_error){ .what = what, .where = where };
+	*err = (struct pcpi_topo_error){.what = what, .where = where};
 	return what == PCPI_TOPO_BAD_TEXT ? -EINVAL : -ENODEV;
 }
 
@@ -235,8 +235,7 @@ int pcpi_topo_select(const struct pcpi_topo *topo, const char *list,
 			 : has_memory(topo, pos))
 			out[n++] = pos;
 	if (n == 0)
-		return refuse(err, PCPI_TOPO_NO_MEMORY,
-			      topo->nodes[0].os_index);
+		return refuse(err, PCPI_TOPO_NO_MEMORY, topo->nodes[0].os_index);
 	*nr = n;
 	return 0;
 }

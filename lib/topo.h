@@ -40,7 +40,7 @@
 
 struct pcpi_topo_node {
 	unsigned os_index;
-	bool has_cpus;	       /* an allowed CPU is local to it (T4)   */
+	bool has_cpus;         /* an allowed CPU is local to it (T4)   */
 	unsigned nr_cpus;      /* allowed CPUs local to it             */
 	uint64_t memory_bytes; /* 0: a node without memory             */
 };
@@ -49,9 +49,9 @@ struct pcpi_topo {
 	unsigned nr_nodes;
 	unsigned nr_cpus; /* all that are allowed                      */
 	const struct pcpi_topo_node *nodes; /* [nr_nodes], T1          */
-	const unsigned *distance;	    /* [nr_nodes * nr_nodes]   */
-	const int *cpu_node;		    /* [nr_os_cpus], T2, T6    */
-	unsigned nr_os_cpus;		    /* length of cpu_node      */
+	const unsigned *distance;           /* [nr_nodes * nr_nodes]   */
+	const int *cpu_node;                /* [nr_os_cpus], T2, T6    */
+	unsigned nr_os_cpus;                /* length of cpu_node      */
 	bool guessed; /* the machine could not be read: one node made up */
 };
 

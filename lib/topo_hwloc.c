@@ -86,7 +86,7 @@ struct source {
 struct builder {
 	hwloc_topology_t hwloc;
 	hwloc_const_bitmap_t cpus; /* allowed                           */
-	struct source *sources;	   /* [nr], ascending os_index          */
+	struct source *sources;    /* [nr], ascending os_index          */
 	unsigned nr;
 	unsigned nr_os_cpus;
 	/* The value's tables, writable while it is built; one block. */
@@ -109,7 +109,7 @@ struct builder {
  */
 static void take_denied_mems(hwloc_bitmap_t nodes)
 {
-	unsigned long mask[MEMS_BITS / WORD_BITS] = { 0 };
+	unsigned long mask[MEMS_BITS / WORD_BITS] = {0};
 	hwloc_bitmap_t mems;
 
 	if (get_mempolicy(NULL, mask, MEMS_BITS + 1ul, NULL,
@@ -159,8 +159,8 @@ static int collect_sources(struct builder *b, hwloc_const_bitmap_t set)
 
 static int which_nodes(struct builder *b)
 {
-	hwloc_bitmap_t set = hwloc_bitmap_dup(
-		hwloc_topology_get_allowed_nodeset(b->hwloc));
+	hwloc_bitmap_t set =
+		hwloc_bitmap_dup(hwloc_topology_get_allowed_nodeset(b->hwloc));
 	int rc;
 
 	if (!set)
@@ -245,9 +245,9 @@ static void copy_distances(struct builder *b,
 			uint64_t v = table->values[i * table->nbobjs + j];
 
 			if (to >= 0 && v > 0) /* T5 */
-				b->distance[(unsigned)from * b->nr +
-					    (unsigned)to] =
-					(unsigned)pcpi_min(v, (uint64_t)UINT_MAX);
+				b->distance[(unsigned)from * b->nr + (unsigned)to] =
+					(unsigned)pcpi_min(v,
+							   (uint64_t)UINT_MAX);
 		}
 	}
 }
@@ -260,10 +260,9 @@ static void fill_distances(struct builder *b)
 	for (unsigned i = 0; i < b->nr; i++)
 		for (unsigned j = 0; j < b->nr; j++)
 			b->distance[i * b->nr + j] = guess_distance(b, i, j);
-	if (hwloc_distances_get_by_type(b->hwloc, HWLOC_OBJ_NUMANODE, &got,
-					&table,
-					HWLOC_DISTANCES_KIND_MEANS_LATENCY,
-					0) != 0 ||
+	if (hwloc_distances_get_by_type(
+		    b->hwloc, HWLOC_OBJ_NUMANODE, &got, &table,
+		    HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0 ||
 	    got == 0)
 		return;
 	copy_distances(b, table);
@@ -329,8 +328,8 @@ static void place_cpus_by_claims(struct builder *b)
 {
 	int cpu;
 
-	hwloc_bitmap_foreach_begin(cpu, b->cpus)
-		b->cpu_node[cpu] = place_by_claims(b, (unsigned)cpu);
+	hwloc_bitmap_foreach_begin(cpu, b->cpus) b->cpu_node[cpu] =
+		place_by_claims(b, (unsigned)cpu);
 	hwloc_bitmap_foreach_end();
 }
 
@@ -348,15 +347,15 @@ static bool place_cpus_by_kernel(struct builder *b)
 	for (unsigned i = 0; i < b->nr; i++) {
 		if (numa_node_to_cpus((int)b->sources[i].obj->os_index, mask))
 			continue;
-		hwloc_bitmap_foreach_begin(cpu, b->cpus)
-			if (numa_bitmask_isbitset(mask, (unsigned)cpu))
-				b->cpu_node[cpu] = (int)i;
+		hwloc_bitmap_foreach_begin(
+			cpu,
+			b->cpus) if (numa_bitmask_isbitset(mask, (unsigned)cpu))
+			b->cpu_node[cpu] = (int)i;
 		hwloc_bitmap_foreach_end();
 	}
 	numa_free_cpumask(mask);
-	hwloc_bitmap_foreach_begin(cpu, b->cpus)
-		if (b->cpu_node[cpu] < 0)
-			b->cpu_node[cpu] = nearest_by_kernel(b, (unsigned)cpu);
+	hwloc_bitmap_foreach_begin(cpu, b->cpus) if (b->cpu_node[cpu] < 0)
+		b->cpu_node[cpu] = nearest_by_kernel(b, (unsigned)cpu);
 	hwloc_bitmap_foreach_end();
 	return true;
 }
@@ -372,10 +371,9 @@ static void place_cpus(struct builder *b)
 	if (b->nr > 1 && (!hwloc_topology_is_thissystem(b->hwloc) ||
 			  !place_cpus_by_kernel(b)))
 		place_cpus_by_claims(b);
-	hwloc_bitmap_foreach_begin(cpu, b->cpus)
-		if (b->cpu_node[cpu] < 0)
-			b->cpu_node[cpu] = left_over;
-		b->nodes[b->cpu_node[cpu]].nr_cpus++;
+	hwloc_bitmap_foreach_begin(cpu, b->cpus) if (b->cpu_node[cpu] < 0)
+		b->cpu_node[cpu] = left_over;
+	b->nodes[b->cpu_node[cpu]].nr_cpus++;
 	hwloc_bitmap_foreach_end();
 }
 
@@ -469,7 +467,7 @@ static pthread_once_t said_once = PTHREAD_ONCE_INIT;
 /* One node with everything (T6).  Static, so that it can't fail. */
 static void make_up(struct pcpi_topo *out)
 {
-	static const unsigned distance[1] = { DISTANCE_SELF };
+	static const unsigned distance[1] = {DISTANCE_SELF};
 	static struct pcpi_topo_node node;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	long pages = sysconf(_SC_PHYS_PAGES);
@@ -477,8 +475,8 @@ static void make_up(struct pcpi_topo *out)
 	node = (struct pcpi_topo_node){
 		.has_cpus = true,
 		.nr_cpus = (unsigned)pcpi_max(cpus, 1L),
-		.memory_bytes = (uint64_t)pcpi_max(pages, 1L) *
-				pcpi_sys_page_bytes(),
+		.memory_bytes =
+			(uint64_t)pcpi_max(pages, 1L) * pcpi_sys_page_bytes(),
 	};
 	*out = (struct pcpi_topo){
 		.nr_nodes = 1,

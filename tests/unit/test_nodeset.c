@@ -84,7 +84,7 @@ Test(nodeset, anything_else_is_refused_at_its_place)
 
 Test(nodeset, refused_range_leaves_out_untouched)
 {
-	struct pcpi_node_range r = { 11, 12 };
+	struct pcpi_node_range r = {11, 12};
 	const char *cursor = "3-2";
 
 	cr_assert_eq(pcpi_nodeset_next(&cursor, &r), -EINVAL);

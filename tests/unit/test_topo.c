@@ -15,13 +15,13 @@
 
 /* Two packages, and a node of memory only beside the first; numbers 0, 1, 4. */
 static const struct pcpi_topo_node three_nodes[] = {
-	{ .os_index = 0, .has_cpus = true, .nr_cpus = 2, .memory_bytes = GIB },
-	{ .os_index = 1, .has_cpus = true, .nr_cpus = 3, .memory_bytes = GIB },
-	{ .os_index = 4, .memory_bytes = 248 * GIB },
+	{.os_index = 0, .has_cpus = true, .nr_cpus = 2, .memory_bytes = GIB},
+	{.os_index = 1, .has_cpus = true, .nr_cpus = 3, .memory_bytes = GIB},
+	{.os_index = 4, .memory_bytes = 248 * GIB},
 };
-static const unsigned three_distance[] = { 10, 21, 17, 21, 10, 28, 17, 28, 10 };
+static const unsigned three_distance[] = {10, 21, 17, 21, 10, 28, 17, 28, 10};
 /* CPU 2 isn't allowed. */
-static const int three_cpus[] = { 0, 0, -1, 1, 1, 1 };
+static const int three_cpus[] = {0, 0, -1, 1, 1, 1};
 static const struct pcpi_topo three = {
 	.nr_nodes = 3,
 	.nr_cpus = 5,
@@ -101,13 +101,15 @@ Test(topo, node_of_unknown_cpu_is_minus_one)
 
 Test(topo, single_node_without_table_has_every_cpu)
 {
-	static const struct pcpi_topo_node node = { 0, true, 2, GIB };
-	static const unsigned distance[] = { 10 };
+	static const struct pcpi_topo_node node = {0, true, 2, GIB};
+	static const unsigned distance[] = {10};
 	const struct pcpi_topo one = {
-		.nr_nodes = 1, .nr_cpus = 2, .nodes = &node,
+		.nr_nodes = 1,
+		.nr_cpus = 2,
+		.nodes = &node,
 		.distance = distance,
 	};
-	unsigned order[1] = { 7 };
+	unsigned order[1] = {7};
 
 	cr_assert(pcpi_topo_check(&one));
 	cr_assert_eq(pcpi_topo_node_of_cpu(&one, 0), 0);
@@ -140,20 +142,20 @@ static void expect_order(const struct pcpi_topo *topo, unsigned self,
 
 Test(topo, fallback_is_by_distance)
 {
-	expect_order(&three, 0, (const unsigned[]){ 0, 2, 1 });
-	expect_order(&three, 1, (const unsigned[]){ 1, 0, 2 });
-	expect_order(&three, 2, (const unsigned[]){ 2, 0, 1 });
+	expect_order(&three, 0, (const unsigned[]){0, 2, 1});
+	expect_order(&three, 1, (const unsigned[]){1, 0, 2});
+	expect_order(&three, 2, (const unsigned[]){2, 0, 1});
 }
 
 Test(topo, fallback_self_is_first_even_when_not_nearest)
 {
-	unsigned distance[] = { 30, 10, 10, 30 };
+	unsigned distance[] = {30, 10, 10, 30};
 	struct row row;
 
 	row_init(&row, 2);
 	row.topo.distance = distance;
-	expect_order(&row.topo, 0, (const unsigned[]){ 0, 1 });
-	expect_order(&row.topo, 1, (const unsigned[]){ 1, 0 });
+	expect_order(&row.topo, 0, (const unsigned[]){0, 1});
+	expect_order(&row.topo, 1, (const unsigned[]){1, 0});
 }
 
 /* The table in topo.c's opening comment. */
@@ -164,17 +166,13 @@ Test(topo, fallback_two_packages_of_four_rotates_inside_groups)
 	row_init(&row, 8);
 	for (unsigned i = 0; i < 8; i++)
 		for (unsigned j = 0; j < 8; j++)
-			row.distance[i * 8 + j] = i == j	   ? 10
+			row.distance[i * 8 + j] = i == j           ? 10
 						  : i / 4 == j / 4 ? 11
 								   : 21;
-	expect_order(&row.topo, 0,
-		     (const unsigned[]){ 0, 1, 2, 3, 4, 5, 6, 7 });
-	expect_order(&row.topo, 1,
-		     (const unsigned[]){ 1, 2, 3, 0, 5, 6, 7, 4 });
-	expect_order(&row.topo, 2,
-		     (const unsigned[]){ 2, 3, 0, 1, 6, 7, 4, 5 });
-	expect_order(&row.topo, 3,
-		     (const unsigned[]){ 3, 0, 1, 2, 7, 4, 5, 6 });
+	expect_order(&row.topo, 0, (const unsigned[]){0, 1, 2, 3, 4, 5, 6, 7});
+	expect_order(&row.topo, 1, (const unsigned[]){1, 2, 3, 0, 5, 6, 7, 4});
+	expect_order(&row.topo, 2, (const unsigned[]){2, 3, 0, 1, 6, 7, 4, 5});
+	expect_order(&row.topo, 3, (const unsigned[]){3, 0, 1, 2, 7, 4, 5, 6});
 }
 
 Test(topo, fallback_of_equal_nodes_shares_no_victim)
@@ -213,13 +211,12 @@ Test(topo, fallback_on_random_distances_is_a_sorted_permutation)
 		cr_assert_eq(order[0], self);
 		for (unsigned i = 0; i < n; i++)
 			seen |= UINT64_C(1) << order[i];
-		cr_assert_eq(seen, n == 64 ? UINT64_MAX
-					   : (UINT64_C(1) << n) - 1);
+		cr_assert_eq(seen,
+			     n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1);
 		for (unsigned i = 2; i < n; i++)
-			cr_assert_leq(pcpi_topo_distance(&row.topo, self,
-							 order[i - 1]),
-				      pcpi_topo_distance(&row.topo, self,
-							 order[i]));
+			cr_assert_leq(
+				pcpi_topo_distance(&row.topo, self, order[i - 1]),
+				pcpi_topo_distance(&row.topo, self, order[i]));
 	}
 }
 
@@ -262,7 +259,7 @@ static void expect_selected(const struct pcpi_topo *topo, const char *list,
 static void expect_refused(const struct pcpi_topo *topo, const char *list,
 			   int rc, enum pcpi_topo_refusal what, size_t where)
 {
-	struct pcpi_topo_error err = { PCPI_TOPO_BAD_TEXT, 12345 };
+	struct pcpi_topo_error err = {PCPI_TOPO_BAD_TEXT, 12345};
 	unsigned out[64], nr = 99;
 
 	memset(out, 0xa5, sizeof(out));

@@ -97,8 +97,7 @@ static void expect_node(const struct pcpi_topo *topo, unsigned pos,
 	cr_assert_eq(pcpi_topo_find(topo, os_index), (int)pos);
 }
 
-static void expect_distances(const struct pcpi_topo *topo,
-			     const unsigned *want)
+static void expect_distances(const struct pcpi_topo *topo, const unsigned *want)
 {
 	for (unsigned i = 0; i < topo->nr_nodes * topo->nr_nodes; i++)
 		cr_assert_eq(topo->distance[i], want[i], "[%u]: %u for %u", i,
@@ -137,7 +136,7 @@ Test(topo_hwloc, one_node_of_two_cpus)
 	cr_assert_eq(topo.nr_nodes, 1);
 	cr_assert_eq(topo.nr_cpus, 2);
 	expect_node(&topo, 0, 0, 2, 24 * GIB);
-	expect_distances(&topo, (const unsigned[]){ 10 });
+	expect_distances(&topo, (const unsigned[]){10});
 	pcpi_topo_free(&topo);
 }
 
@@ -155,7 +154,7 @@ Test(topo_hwloc, two_packages_split_interleaved_cpus)
 	expect_cpus(&topo, 24, 47, 1);
 	expect_cpus(&topo, 48, 71, 0);
 	expect_cpus(&topo, 72, 95, 1);
-	expect_distances(&topo, (const unsigned[]){ 10, 20, 20, 10 });
+	expect_distances(&topo, (const unsigned[]){10, 20, 20, 10});
 	pcpi_topo_free(&topo);
 }
 
@@ -206,9 +205,8 @@ Test(topo_hwloc, gaps_in_numbers_are_kept)
 
 Test(topo_hwloc, very_large_numbers_are_kept)
 {
-	struct pcpi_topo topo =
-		synthetic("Package:2 [NUMANode(memory=1GiB "
-			  "indexes=65534,1023)] PU:1024");
+	struct pcpi_topo topo = synthetic("Package:2 [NUMANode(memory=1GiB "
+					  "indexes=65534,1023)] PU:1024");
 
 	cr_assert_eq(topo.nr_cpus, 2048);
 	expect_node(&topo, 0, 1023, 1024, GIB);
@@ -226,8 +224,8 @@ Test(topo_hwloc, memory_node_of_a_package_has_no_cpus)
 	unsigned order[3];
 
 	expect_memory_node(&topo, 256 * GIB);
-	expect_distances(&topo, (const unsigned[]){ 10, 21, 17, 21, 10, 28, 17,
-						    28, 10 });
+	expect_distances(&topo,
+			 (const unsigned[]){10, 21, 17, 21, 10, 28, 17, 28, 10});
 	pcpi_topo_fallback(&topo, 0, order);
 	cr_assert_eq(order[1], 2);
 	pcpi_topo_fallback(&topo, 1, order);
@@ -240,8 +238,8 @@ Test(topo_hwloc, memory_node_of_the_machine_has_no_cpus)
 	struct pcpi_topo topo = recorded("memory-machine.xml");
 
 	expect_memory_node(&topo, 256 * GIB);
-	expect_distances(&topo, (const unsigned[]){ 10, 20, 15, 20, 10, 15, 15,
-						    15, 10 });
+	expect_distances(&topo,
+			 (const unsigned[]){10, 20, 15, 20, 10, 15, 15, 15, 10});
 	pcpi_topo_free(&topo);
 }
 
@@ -250,8 +248,8 @@ Test(topo_hwloc, memory_node_with_empty_set_has_no_cpus)
 	struct pcpi_topo topo = recorded("memory-empty.xml");
 
 	expect_memory_node(&topo, 248 * GIB);
-	expect_distances(&topo, (const unsigned[]){ 10, 21, 31, 21, 10, 31, 31,
-						    31, 10 });
+	expect_distances(&topo,
+			 (const unsigned[]){10, 21, 31, 21, 10, 31, 31, 31, 10});
 	pcpi_topo_free(&topo);
 }
 
@@ -278,8 +276,8 @@ Test(topo_hwloc, guest_recorded_under_linux_matches_its_kernel)
 	expect_node(&topo, 2, 2, 0, 515538944);
 	expect_cpus(&topo, 0, 1, 0);
 	expect_cpus(&topo, 2, 3, 1);
-	expect_distances(&topo, (const unsigned[]){ 10, 21, 17, 21, 10, 28, 17,
-						    28, 10 });
+	expect_distances(&topo,
+			 (const unsigned[]){10, 21, 17, 21, 10, 28, 17, 28, 10});
 	pcpi_topo_free(&topo);
 }
 
@@ -342,8 +340,8 @@ Test(topo_hwloc, denied_objects_that_are_loaded_are_left_out)
 	cr_assert_eq(hwloc_topology_set_flags(
 			     hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED),
 		     0);
-	cr_assert_eq(hwloc_topology_set_xml(
-			     hwloc, PCPI_TEST_DATA "/topologies/restricted.xml"),
+	cr_assert_eq(hwloc_topology_set_xml(hwloc, PCPI_TEST_DATA
+					    "/topologies/restricted.xml"),
 		     0);
 	cr_assert_eq(hwloc_topology_load(hwloc), 0);
 	cr_assert_not(hwloc_topology_is_thissystem(hwloc));
@@ -439,9 +437,10 @@ Test(topo_hwloc, random_machines_keep_the_invariants)
 	for (int round = 0; round < 60; round++) {
 		unsigned packages = 1 + next_random(&seed) % 4;
 		unsigned groups = 1 + next_random(&seed) % 4;
-		unsigned pus = 1 + next_random(&seed) %
-					   (1024 / (packages * groups));
-		bool root = next_random(&seed) % 2, beside = next_random(&seed) % 2;
+		unsigned pus =
+			1 + next_random(&seed) % (1024 / (packages * groups));
+		bool root = next_random(&seed) % 2,
+		     beside = next_random(&seed) % 2;
 		struct pcpi_topo topo;
 
 		snprintf(text, sizeof(text),
@@ -452,8 +451,8 @@ Test(topo_hwloc, random_machines_keep_the_invariants)
 			 next_random(&seed) % 3, pus);
 		topo = synthetic(text);
 		cr_assert_eq(topo.nr_nodes,
-			     packages * groups + root + packages * beside,
-			     "%s", text);
+			     packages * groups + root + packages * beside, "%s",
+			     text);
 		check_properties(&topo, packages * groups * pus);
 		pcpi_topo_free(&topo);
 	}
@@ -558,8 +557,8 @@ Test(topo_hwloc, load_honours_hwloc_xmlfile_variable)
 {
 	const struct pcpi_topo *topo;
 
-	setenv("HWLOC_XMLFILE",
-	       PCPI_TEST_DATA "/topologies/memory-package.xml", 1);
+	setenv("HWLOC_XMLFILE", PCPI_TEST_DATA "/topologies/memory-package.xml",
+	       1);
 	cr_assert_eq(pcpi_topo_load(&topo), 0);
 	expect_memory_node(topo, 256 * GIB);
 }
@@ -574,7 +573,7 @@ static void *load_thread(void *arg)
 
 Test(topo_hwloc, load_from_many_threads_happens_once)
 {
-	const struct pcpi_topo *topo[8] = { NULL };
+	const struct pcpi_topo *topo[8] = {NULL};
 	pthread_t threads[8];
 
 	for (int i = 0; i < 8; i++)
@@ -607,14 +606,14 @@ Test(topo_hwloc, load_without_hwloc_makes_up_one_node)
 /* The policy that the kernel has for the range. */
 static void expect_preferred(void *addr, unsigned os_node)
 {
-	unsigned long mask[64] = { 0 };
+	unsigned long mask[64] = {0};
 	int mode;
 
 	cr_assert_eq(get_mempolicy(&mode, mask, 4096 + 1, addr, MPOL_F_ADDR), 0);
 	cr_assert_eq(mode, MPOL_PREFERRED);
 	for (unsigned i = 0; i < 64; i++)
-		cr_assert_eq(mask[i], i == os_node / 64 ? 1ul << os_node % 64
-							: 0);
+		cr_assert_eq(mask[i],
+			     i == os_node / 64 ? 1ul << os_node % 64 : 0);
 }
 
 Test(topo_hwloc, bind_to_a_node_of_this_machine_works_or_says_why)
