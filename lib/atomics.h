@@ -13,6 +13,7 @@
 
 #define pcpi_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define pcpi_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define pcpi_load_seq_cst(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
 #define pcpi_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define pcpi_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
@@ -25,6 +26,10 @@
 #define pcpi_cas_acq_rel(p, expected, desired)                                 \
 	__atomic_compare_exchange_n((p), (expected), (desired), 0,             \
 				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+
+#define pcpi_cas_seq_cst(p, expected, desired)                                 \
+	__atomic_compare_exchange_n((p), (expected), (desired), 0,             \
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
 /* A counter that one thread writes and any thread reads: no read-modify-write.
  * relaxed: a reader may see it late, never torn. */

@@ -31,18 +31,17 @@
 #define PCPI_EXPORT __attribute__((visibility("default")))
 #define PCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-#define pcpi_min(a, b)                                                         \
+/* Each argument is evaluated once; the numbered names let calls nest. */
+#define pcpi_pick_(a, b, op, x, y)                                             \
 	({                                                                     \
-		__typeof__(a) min_a_ = (a);                                    \
-		__typeof__(b) min_b_ = (b);                                    \
-		min_a_ < min_b_ ? min_a_ : min_b_;                             \
+		__typeof__(a) x = (a);                                         \
+		__typeof__(b) y = (b);                                         \
+		x op y ? x : y;                                                \
 	})
-#define pcpi_max(a, b)                                                         \
-	({                                                                     \
-		__typeof__(a) max_a_ = (a);                                    \
-		__typeof__(b) max_b_ = (b);                                    \
-		max_a_ > max_b_ ? max_a_ : max_b_;                             \
-	})
+#define pcpi_pick2_(a, b, op, n) pcpi_pick3_(a, b, op, n)
+#define pcpi_pick3_(a, b, op, n) pcpi_pick_(a, b, op, pick_a_##n, pick_b_##n)
+#define pcpi_min(a, b) pcpi_pick2_(a, b, <, __COUNTER__)
+#define pcpi_max(a, b) pcpi_pick2_(a, b, >, __COUNTER__)
 #define pcpi_clamp(x, lo, hi) pcpi_min(pcpi_max((x), (lo)), (hi))
 
 #define pcpi_container_of(ptr, type, member)                                   \

@@ -39,24 +39,15 @@ static void note_drop(unsigned rank)
 
 void pcpi_lock_init(struct pcpi_lock *l, enum pcpi_lock_rank rank)
 {
+	static const struct pcpi_lock fresh = PCPI_LOCK_INIT(0);
+
+	*l = fresh;
 	l->rank = rank;
-	pcpi_lock_reset(l);
 }
 
 void pcpi_lock_fini(struct pcpi_lock *l)
 {
 	pthread_mutex_destroy(&l->mutex);
-}
-
-void pcpi_lock_reset(struct pcpi_lock *l)
-{
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-	static const pthread_mutex_t fresh = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
-#else
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-#endif
-
-	l->mutex = fresh;
 }
 
 bool pcpi_lock_take(struct pcpi_lock *l)
@@ -83,6 +74,16 @@ bool pcpi_lock_try(struct pcpi_lock *l)
 void pcpi_lock_drop(struct pcpi_lock *l)
 {
 	note_drop(l->rank);
+	PCPA_TRAP(pthread_mutex_unlock(&l->mutex) == 0);
+}
+
+void pcpi_lock_freeze(struct pcpi_lock *l)
+{
+	PCPA_TRAP(pthread_mutex_lock(&l->mutex) == 0);
+}
+
+void pcpi_lock_thaw(struct pcpi_lock *l)
+{
 	PCPA_TRAP(pthread_mutex_unlock(&l->mutex) == 0);
 }
 

@@ -6,13 +6,16 @@
  * trap on anything else.  Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
- *   HEAPS < DRAIN < THREADS < GROW < DEPOT < ZONE < CONFIG
+ *   HEAPS < DRAIN < THREADS < GROW < DEPOT < ZONE
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
 #ifndef PCPI_LOCK_H
 #define PCPI_LOCK_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* the adaptive kind of mutex */
+#endif
 #include <pthread.h>
 
 #include "base.h"
@@ -24,13 +27,19 @@ enum pcpi_lock_rank {
 	PCPI_RANK_GROW = 4,    /* one grower a zone (zone.c)                 */
 	PCPI_RANK_DEPOT = 5,   /* one node and order's batches (depot.c)     */
 	PCPI_RANK_ZONE = 6,    /* buddy and accounting (zone.c)              */
-	PCPI_RANK_LEAF = 7,    /* held around a few instructions             */
 };
 
 struct pcpi_lock {
 	pthread_mutex_t mutex;
 	unsigned rank;
 };
+
+/* Spins a little before it sleeps, where the C library can: every hold is short. */
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define PCPI_LOCK_INIT(r) { PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, (r) }
+#else
+#define PCPI_LOCK_INIT(r) { PTHREAD_MUTEX_INITIALIZER, (r) }
+#endif
 
 void pcpi_lock_init(struct pcpi_lock *l, enum pcpi_lock_rank rank);
 
@@ -44,8 +53,9 @@ bool pcpi_lock_try(struct pcpi_lock *l);
 
 void pcpi_lock_drop(struct pcpi_lock *l);
 
-/* In a forked child, whose only thread may not own it: makes it free. */
-void pcpi_lock_reset(struct pcpi_lock *l);
+/* Around a fork: the same without ranks, since all locks are taken. */
+void pcpi_lock_freeze(struct pcpi_lock *l);
+void pcpi_lock_thaw(struct pcpi_lock *l);
 
 /* Debug: true iff the calling thread holds a lock of this rank (always true
  * with NDEBUG). */

@@ -133,8 +133,7 @@ struct pcpa_heap *pcpa_default_heap(void);
  * Returns a block of 2^order base pages, aligned to its size, or NULL with
  * errno: ENOMEM after draining all caches and growing failed, EINVAL for an
  * order above the heap's, an unknown flag or a node that the heap doesn't use,
- * ENODEV in a forked child of a heap without PCPA_HEAP_COW, EAGAIN in a signal
- * handler that interrupted the library where it can't be served.
+ * ENODEV in a forked child of a heap without PCPA_HEAP_COW.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
  * read-modify-write or system call.
  */

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * api.c - the public functions: arguments, errno, and the hot path inline.
+ * Layer 6.
+ *
+ * Owns: the checks of what callers pass, the counting and reporting of bad
+ * frees, the default heap.  Everything else is a call into the layers below.
+ *
+ * A1  A bad argument changes nothing but a counter.
+ * A2  Success and free leave errno alone; a failed allocation sets it.
+ *
+ * Proved by tests/unit/test_api.c and tests/abi/.
+ */
+#include <errno.h>
+#include <pcpalloc/pcpalloc.h>
+#include <pcpalloc/stats.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/rculist.h>
+
+#include "bulk.h"
+#include "config.h"
+#include "convert.h"
+#include "env.h"
+#include "heap.h"
+#include "rcu.h"
+
+#define NODE_SHIFT 16
+#define FLAGS_KNOWN (PCPA_ZERO | PCPA_NOGROW | PCPA_THISNODE)
+
+/* ---- Heaps ------------------------------------------------------------------ */
+
+static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
+{
+	struct pcpa_heap_options full;
+	char error[PCPI_CONFIG_ERROR_BYTES];
+	int err = pcpi_config_check(opts, pcpi_sys_page_bytes(), &full, error,
+				    sizeof(error));
+
+	if (err) {
+		if (!opts || opts->struct_size <
+				     offsetof(struct pcpa_heap_options, verbosity) ||
+		    opts->verbosity > 0)
+			pcpi_sys_say("%s", error);
+		return err;
+	}
+	return pcpi_heap_create(&full, out);
+}
+
+PCPI_EXPORT int pcpa_heap_create(const struct pcpa_heap_options *opts,
+				 struct pcpa_heap **out)
+{
+	int saved = errno, err;
+
+	if (!out)
+		return -EINVAL;
+	err = create(opts, out);
+	errno = saved;
+	return err;
+}
+
+PCPI_EXPORT int pcpa_heap_destroy(struct pcpa_heap *heap)
+{
+	int saved = errno, err;
+
+	if (!heap)
+		return -EINVAL;
+	/* relaxed: set before the child had a second thread. */
+	if (pcpi_load_relaxed(&heap->forked))
+		return -ENODEV;
+	err = pcpi_heap_destroy(heap);
+	errno = saved;
+	return err;
+}
+
+static pthread_once_t default_once = PTHREAD_ONCE_INIT;
+static struct pcpa_heap *default_heap;
+static int default_error;
+
+static void default_make(void)
+{
+	struct pcpa_heap_options opts;
+	char error[PCPI_CONFIG_ERROR_BYTES];
+
+	default_error = pcpi_env_options(&opts, error, sizeof(error));
+	if (default_error)
+		pcpi_sys_say("%s", error);
+	else
+		default_error = create(&opts, &default_heap);
+}
+
+PCPI_EXPORT struct pcpa_heap *pcpa_default_heap(void)
+{
+	int saved = errno;
+
+	pthread_once(&default_once, default_make);
+	errno = default_heap ? saved : -default_error;
+	return default_heap;
+}
+
+/* ---- Requests ----------------------------------------------------------------- */
+
+/* Negative errno, or 0 with *req filled. */
+static int request_check(struct pcpa_heap *heap, unsigned order, unsigned flags,
+			 struct pcpi_request *req)
+{
+	unsigned node = flags >> NODE_SHIFT;
+
+	if (!heap || order > heap->space.top_order ||
+	    (flags & ((1u << NODE_SHIFT) - 1) & ~FLAGS_KNOWN))
+		return -EINVAL;
+	/* relaxed: set before the child had a second thread. */
+	if (pcpi_load_relaxed(&heap->forked))
+		return -ENODEV;
+	*req = (struct pcpi_request){
+		.heap = heap,
+		.zone = node ? pcpi_heap_zone(heap, node - 1)
+			     : pcpi_heap_local_zone(heap),
+		.order = order,
+		.flags = flags,
+		.named = node != 0,
+	};
+	return req->zone ? 0 : -EINVAL;
+}
+
+static void zero(const struct pcpi_request *req, void *block)
+{
+	if (req->flags & PCPA_ZERO)
+		memset(block, 0, (size_t)1 << (req->order +
+					       req->heap->hot.page_shift));
+}
+
+static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
+				  unsigned flags)
+{
+	struct pcpi_request req;
+	int saved = errno, err = request_check(heap, order, flags, &req);
+	uint32_t pfn;
+	void *block;
+
+	if (!err && pcpi_route_take(&req, &pfn, 1) == 0)
+		err = -ENOMEM;
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	block = pcpi_space_addr(&heap->space, pfn);
+	zero(&req, block);
+	errno = saved;
+	return block;
+}
+
+PCPI_EXPORT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
+			     unsigned flags)
+{
+	void *block;
+
+	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap)) {
+		block = pcpi_hot_alloc(&heap->hot, order);
+		if (pcpi_likely(block != NULL))
+			return block;
+	}
+	return alloc_slow(heap, order, flags);
+}
+
+/* Blocks through the slow way, a private batch at a time. */
+static size_t bulk_slow(const struct pcpi_request *req, void **blocks, size_t n)
+{
+	struct pcpi_range range = {
+		.base = req->heap->hot.base,
+		.page_shift = req->heap->hot.page_shift,
+	};
+	uint32_t pfns[PCPI_CHUNK], want, more;
+	size_t got = 0;
+
+	while (got < n) {
+		/* What came into the cache with the last batch. */
+		if (req->flags == 0 && req->order < PCPI_PCP_ORDERS)
+			got += pcpi_bulk_pop(&req->heap->hot, req->order,
+					     blocks + got, n - got);
+		want = (uint32_t)pcpi_min(n - got, (size_t)PCPI_CHUNK);
+		more = pcpi_route_take(req, pfns, want);
+		pcpi_convert_to_addrs(&range, req->heap->hot.wide, pfns,
+				      blocks + got, more);
+		got += more;
+		if (more < want)
+			break;
+	}
+	return got;
+}
+
+static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
+					unsigned flags, void **blocks, size_t n)
+{
+	struct pcpi_request req;
+	int saved = errno, err = request_check(heap, order, flags, &req);
+	size_t got = 0, i;
+
+	if (!err)
+		got = bulk_slow(&req, blocks, n);
+	if (!err && got < n)
+		err = -ENOMEM;
+	for (i = 0; i < got; i++)
+		zero(&req, blocks[i]);
+	errno = err ? -err : saved;
+	return got;
+}
+
+PCPI_EXPORT size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order,
+				   unsigned flags, void **blocks, size_t n)
+{
+	size_t got = 0;
+
+	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap)) {
+		got = pcpi_bulk_pop(&heap->hot, order, blocks, n);
+		if (pcpi_likely(got == n))
+			return n;
+	}
+	return got + alloc_bulk_slow(heap, order, flags, blocks + got, n - got);
+}
+
+PCPI_EXPORT size_t pcpa_refill(struct pcpa_heap *heap, unsigned order,
+			       unsigned flags, void **slots, size_t n)
+{
+	size_t at = 0, run;
+	size_t got;
+
+	while (at < n) {
+		if (slots[at]) {
+			at++;
+			continue;
+		}
+		for (run = 1; at + run < n && !slots[at + run];)
+			run++;
+		got = pcpa_alloc_bulk(heap, order, flags, slots + at, run);
+		at += got;
+		if (got < run)
+			break;
+	}
+	return at;
+}
+
+/* ---- Frees ------------------------------------------------------------------------ */
+
+/* Why a pointer can't be freed; NULL: it can, *pfn and *order are set. */
+static const char *free_fault(struct pcpa_heap *heap, const void *block,
+			      uint32_t *pfn, unsigned *order)
+{
+	size_t page = (size_t)1 << heap->hot.page_shift;
+	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)heap->hot.base);
+	unsigned byte;
+
+	if (off >= heap->space.bytes)
+		return "not of this heap";
+	if (off & (page - 1))
+		return "not the start of a page";
+	*pfn = (uint32_t)(off >> heap->hot.page_shift);
+	byte = pcpi_page_read(heap->hot.orders, *pfn);
+	if (byte == PCPI_PAGE_NONE)
+		return "free already, or never allocated";
+	if (byte & PCPI_PAGE_TAIL)
+		return "inside a block, not its start";
+	if (byte & PCPI_PAGE_HELD)
+		return "free already";
+	*order = byte - 1;
+	return NULL;
+}
+
+static void free_refuse(struct pcpa_heap *heap, const void *block,
+			const char *why)
+{
+	/* relaxed (both): a counter, and a message that may come twice. */
+	pcpi_fetch_add_relaxed(&heap->bad_frees, 1);
+	if (heap->env.checks ||
+	    (heap->verbosity > 0 && !pcpi_load_relaxed(&heap->bad_free_said))) {
+		pcpi_store_relaxed(&heap->bad_free_said, true);
+		pcpi_sys_say("heap %p: refused to free %p: %s", (void *)heap,
+			     block, why);
+	}
+	if (heap->env.checks)
+		abort();
+}
+
+/* order: what the caller says, or -1. */
+static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
+{
+	unsigned order = 0;
+	int saved = errno;
+	const char *why;
+	uint32_t pfn = 0;
+
+	/* relaxed: set before the child had a second thread. */
+	if (!block || !heap || pcpi_load_relaxed(&heap->forked))
+		return;
+	why = free_fault(heap, block, &pfn, &order);
+	if (!why && said >= 0 && (unsigned)said != order)
+		why = "of another order than said";
+	if (why)
+		free_refuse(heap, block, why);
+	else
+		pcpi_route_give(heap, pfn, order);
+	errno = saved;
+}
+
+PCPI_EXPORT void pcpa_free(struct pcpa_heap *heap, void *block)
+{
+	if (pcpi_likely(heap != NULL) && pcpi_hot_free(&heap->hot, block))
+		return;
+	free_slow(heap, block, -1);
+}
+
+PCPI_EXPORT void pcpa_free_sized(struct pcpa_heap *heap, void *block,
+				 unsigned order)
+{
+	if (pcpi_likely(order < PCPI_PCP_ORDERS && heap) &&
+	    pcpi_hot_free_sized(&heap->hot, block, order))
+		return;
+	free_slow(heap, block, (int)pcpi_min(order, (unsigned)INT16_MAX));
+}
+
+/* The chunk that could not be freed whole, one by one. */
+static void free_each(struct pcpa_heap *heap, void **blocks, size_t n, int order)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!pcpi_hot_free(&heap->hot, blocks[i]))
+			free_slow(heap, blocks[i], order);
+}
+
+static void free_many(struct pcpa_heap *heap, unsigned order, bool sized,
+		      void **blocks, size_t n)
+{
+	size_t done = 0, chunk;
+
+	while (done < n) {
+		done += pcpi_bulk_push(&heap->hot, order, sized, blocks + done,
+				       n - done);
+		chunk = pcpi_min(n - done, (size_t)PCPI_BULK_CHUNK);
+		free_each(heap, blocks + done, chunk, sized ? (int)order : -1);
+		done += chunk;
+	}
+	pcpi_bulk_end(&heap->hot, order);
+}
+
+PCPI_EXPORT void pcpa_free_bulk(struct pcpa_heap *heap, void **blocks, size_t n)
+{
+	if (heap)
+		free_many(heap, 0, false, blocks, n);
+}
+
+PCPI_EXPORT void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned order,
+				      void **blocks, size_t n)
+{
+	if (heap && order < PCPI_PCP_ORDERS)
+		free_many(heap, order, true, blocks, n);
+	else if (heap)
+		free_each(heap, blocks, n,
+			  (int)pcpi_min(order, (unsigned)INT16_MAX));
+}
+
+/* ---- Queries ------------------------------------------------------------------------ */
+
+PCPI_EXPORT int pcpa_block_order(struct pcpa_heap *heap, const void *block)
+{
+	unsigned order;
+	uint32_t pfn;
+
+	if (!heap || !block || free_fault(heap, block, &pfn, &order))
+		return -EINVAL;
+	return (int)order;
+}
+
+PCPI_EXPORT int pcpa_block_node(struct pcpa_heap *heap, const void *block)
+{
+	unsigned order;
+	uint32_t pfn;
+
+	if (!heap || !block || free_fault(heap, block, &pfn, &order))
+		return -EINVAL;
+	return (int)pcpi_zone_of(&heap->env, pfn)->config.os_node;
+}
+
+PCPI_EXPORT unsigned pcpa_heap_max_order(const struct pcpa_heap *heap)
+{
+	return heap->space.top_order;
+}
+
+PCPI_EXPORT size_t pcpa_heap_page_bytes(const struct pcpa_heap *heap)
+{
+	return (size_t)1 << heap->hot.page_shift;
+}
+
+static int zone_arenas(struct pcpi_zone *z,
+		       int (*fn)(const struct pcpa_arena_info *, void *),
+		       void *arg)
+{
+	struct pcpi_arena *a;
+	int stop = 0;
+
+	pcpi_rcu_read_lock();
+	cds_list_for_each_entry_rcu(a, &z->arenas, link) {
+		struct pcpa_arena_info info = {
+			.struct_size = sizeof(info),
+			.base = a->base,
+			.bytes = a->bytes,
+			.node = (int)a->os_node,
+			.backing = a->backing,
+			.page_bytes = a->page_bytes,
+		};
+
+		stop = fn(&info, arg);
+		if (stop)
+			break;
+	}
+	pcpi_rcu_read_unlock();
+	return stop;
+}
+
+PCPI_EXPORT int
+pcpa_for_each_arena(struct pcpa_heap *heap,
+		    int (*fn)(const struct pcpa_arena_info *, void *), void *arg)
+{
+	unsigned z;
+	int stop = 0;
+
+	if (!heap || !fn)
+		return -EINVAL;
+	for (z = 0; z < heap->nr_zones && !stop; z++)
+		stop = zone_arenas(&heap->env.zones[z], fn, arg);
+	return stop;
+}
+
+/* ---- Control --------------------------------------------------------------------------- */
+
+#define DRAIN_WAIT_NS UINT64_C(100000000)
+
+static int control_check(const struct pcpa_heap *heap)
+{
+	if (!heap)
+		return -EINVAL;
+	/* relaxed: set before the child had a second thread. */
+	return pcpi_load_relaxed(&heap->forked) ? -ENODEV : 0;
+}
+
+PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
+{
+	int saved = errno, err = control_check(heap);
+	struct pcpi_cache *c;
+	unsigned z;
+
+	if (err)
+		return err;
+	c = pcpi_hot_cache(&heap->hot);
+	for (z = 0; c && z < heap->nr_zones; z++)
+		if (c->root->peers[z])
+			pcpi_cache_flush(c->root->peers[z]);
+	errno = saved;
+	return 0;
+}
+
+PCPI_EXPORT int pcpa_heap_drain(struct pcpa_heap *heap)
+{
+	int saved = errno, err = control_check(heap);
+	uint64_t pages;
+
+	if (err)
+		return err;
+	err = pcpi_heap_sweep(heap, DRAIN_WAIT_NS, &pages);
+	errno = saved;
+	return err;
+}
+
+PCPI_EXPORT int pcpa_heap_trace(struct pcpa_heap *heap,
+				void (*fn)(const struct pcpa_event *, void *),
+				void *arg)
+{
+	if (!heap)
+		return -EINVAL;
+	pcpi_lock_take(&heap->drain_lock);
+	pcpi_trace_set(&heap->env.trace, fn, arg);
+	pcpi_lock_drop(&heap->drain_lock);
+	return 0;
+}
+
+PCPI_EXPORT int pcpa_stats_read(struct pcpa_heap *heap, int node,
+				struct pcpa_stats *out)
+{
+	struct pcpi_zone *zone = NULL;
+	struct pcpa_stats all;
+	size_t size;
+
+	if (!heap || !out || out->struct_size < sizeof(out->struct_size) ||
+	    node < -1)
+		return -EINVAL;
+	if (node >= 0) {
+		zone = pcpi_heap_zone(heap, (unsigned)node);
+		if (!zone)
+			return -EINVAL;
+	}
+	size = pcpi_min(out->struct_size, sizeof(all));
+	pcpi_stats_collect(heap, zone, &all);
+	all.struct_size = size;
+	memcpy(out, &all, size);
+	return 0;
+}
+
+PCPI_EXPORT int pcpa_stats_format(struct pcpa_heap *heap,
+				  enum pcpa_stats_format format, char *buf,
+				  size_t size)
+{
+	if (!heap || (!buf && size > 0))
+		return -EINVAL;
+	return pcpi_stats_write(heap, format, buf, size);
+}
+
+PCPI_EXPORT const char *pcpa_version(void)
+{
+	return PCPA_VERSION;
+}

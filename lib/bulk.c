@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* bulk.c - see bulk.h. */
+#include "bulk.h"
+
+#include "convert.h"
+
+static struct pcpi_range range_of(const struct pcpi_hot *hot,
+				  const struct pcpi_cache *c)
+{
+	return (struct pcpi_range){
+		.base = hot->base,
+		.page_shift = hot->page_shift,
+		.first_pfn = c->first_pfn,
+		.nr_pfns = c->nr_pfns,
+	};
+}
+
+/* The part of the n hottest that lies in one piece at the hot end. */
+static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
+			  unsigned order, void **blocks, uint32_t n)
+{
+	struct pcpi_range range = range_of(hot, c);
+	struct pcpi_pcp_list *list = &c->list[order];
+	struct pcpi_ring *ring = &list->ring;
+	uint32_t end, count;
+
+	if (!pcpi_hot_enter(c))
+		return 0;
+	end = ((ring->head - 1) & ring->mask) + 1;
+	n = pcpi_min(pcpi_min(n, pcpi_ring_len(ring)), end);
+	pcpi_convert_to_addrs(&range, hot->wide, ring->slots + (end - n), blocks,
+			      n);
+	/* relaxed (these): the mark, C1. */
+	pcpi_store_relaxed(&ring->head, ring->head - n);
+	count = pcpi_load_relaxed(&c->count);
+	pcpi_store_relaxed(&c->count, count - (n << order));
+	pcpi_counter_add(&list->allocs, n);
+	pcpi_hot_leave(c);
+	return n;
+}
+
+size_t pcpi_bulk_pop(const struct pcpi_hot *hot, unsigned order, void **blocks,
+		     size_t n)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	size_t got = 0;
+	uint32_t more;
+
+	while (c && got < n) {
+		more = pop_chunk(hot, c, order, blocks + got,
+				 (uint32_t)pcpi_min(n - got,
+						    (size_t)PCPI_BULK_CHUNK));
+		if (more == 0)
+			break;
+		got += more;
+	}
+	return got;
+}
+
+/* All blocks of order 0, out of the buddy? */
+static bool all_single(const uint8_t *orders, const uint32_t *pfns, uint32_t n)
+{
+	unsigned other = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		other |= pcpi_page_read(orders, pfns[i]) ^ 1u;
+	return other == 0;
+}
+
+/* Converts into the free slots behind the hot end, and makes them part of the
+ * ring when all were good: U2. */
+static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
+			   unsigned order, bool sized, void *const *blocks,
+			   uint32_t n)
+{
+	struct pcpi_range range = range_of(hot, c);
+	struct pcpi_pcp_list *list = &c->list[order];
+	struct pcpi_ring *ring = &list->ring;
+	uint32_t *slots, run, count;
+	bool ok;
+
+	if (!pcpi_hot_enter(c))
+		return 0;
+	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, pcpi_ring_room(ring)),
+			      &run);
+	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
+	     (sized || all_single(hot->orders, slots, run));
+	if (!ok)
+		run = 0;
+	/* relaxed (these): the mark, C1. */
+	pcpi_store_relaxed(&ring->head, ring->head + run);
+	count = pcpi_load_relaxed(&c->count);
+	pcpi_store_relaxed(&c->count, count + (run << order));
+	pcpi_store_relaxed(&c->free_count, c->free_count + (run << order));
+	pcpi_counter_add(&list->frees, run);
+	pcpi_hot_leave(c);
+	return run;
+}
+
+size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
+		      void *const *blocks, size_t n)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	size_t done = 0;
+	uint32_t more;
+
+	while (c && done < n) {
+		/* Room for a whole chunk, however long the call. */
+		if (pcpi_ring_room(&c->list[order].ring) < PCPI_BULK_CHUNK)
+			pcpi_cache_trim(c, order);
+		more = push_chunk(hot, c, order, sized, blocks + done,
+				  (uint32_t)pcpi_min(n - done,
+						     (size_t)PCPI_BULK_CHUNK));
+		if (more == 0)
+			break;
+		done += more;
+	}
+	return done;
+}
+
+void pcpi_bulk_end(const struct pcpi_hot *hot, unsigned order)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+
+	/* relaxed: the owner's own. */
+	if (c && pcpi_load_relaxed(&c->count) >= c->limit)
+		pcpi_cache_trim(c, order);
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* heap.c - creation and destruction; see heap.h. */
+#include "heap.h"
+
+#include <errno.h>
+#include <pcpalloc/stats.h>
+#include <unistd.h>
+#include <urcu/rculist.h>
+
+#include "bits.h"
+#include "convert.h"
+
+struct pcpi_lock pcpi_heaps_lock = PCPI_LOCK_INIT(PCPI_RANK_HEAPS);
+CDS_LIST_HEAD(pcpi_heaps);
+
+static uint64_t last_id; /* heaps lock: E3 */
+
+/* On demand a heap grows by 1/64 of its maximum, but by no more than this. */
+#define GROWTH_SHARE 64u
+#define GROWTH_BYTES_MAX (UINT64_C(64) << 20)
+
+/* ---- The plan: sizes before anything is mapped ------------------------------- */
+
+struct heap_plan {
+	const struct pcpa_heap_options *opts;
+	const struct pcpi_topo *topo;
+	unsigned *positions; /* [nr_zones] in the topology, ascending */
+	unsigned nr_zones;
+	struct pcpi_space_node_spec *nodes; /* [nr_zones] */
+	struct pcpi_space space;
+};
+
+static void nodes_say(const struct pcpa_heap_options *opts,
+		      const struct pcpi_topo_error *err)
+{
+	if (opts->verbosity == 0)
+		return;
+	if (!opts->nodes)
+		pcpi_sys_say("no allowed node has memory");
+	else if (err->what == PCPI_TOPO_BAD_TEXT)
+		pcpi_sys_say("nodes \"%s\": not a list of numbers, from \"%s\"",
+			     opts->nodes, opts->nodes + err->where);
+	else if (err->what == PCPI_TOPO_NO_NODE)
+		pcpi_sys_say("nodes \"%s\": there is no node %zu here, or it "
+			     "is not allowed", opts->nodes, err->where);
+	else
+		pcpi_sys_say("nodes \"%s\": node %zu has no memory",
+			     opts->nodes, err->where);
+}
+
+/* max_bytes 0: what the node has, but not less than what is backed at once. */
+static uint64_t node_max_bytes(const struct heap_plan *plan, unsigned position)
+{
+	const struct pcpa_heap_options *opts = plan->opts;
+	uint64_t memory = plan->topo->nodes[position].memory_bytes;
+
+	if (opts->max_bytes)
+		return opts->max_bytes;
+	return pcpi_max(memory, (uint64_t)opts->initial_bytes);
+}
+
+static int plan_nodes(struct heap_plan *plan)
+{
+	struct pcpi_topo_error why;
+	unsigned i;
+	int err = pcpi_topo_select(plan->topo, plan->opts->nodes, plan->positions,
+				   &plan->nr_zones, &why);
+
+	if (err) {
+		nodes_say(plan->opts, &why);
+		return err;
+	}
+	for (i = 0; i < plan->nr_zones; i++)
+		plan->nodes[i] = (struct pcpi_space_node_spec){
+			.os_node = plan->topo->nodes[plan->positions[i]].os_index,
+			.max_bytes = node_max_bytes(plan, plan->positions[i]),
+		};
+	return 0;
+}
+
+static int plan_space(struct heap_plan *plan)
+{
+	const struct pcpa_heap_options *opts = plan->opts;
+	struct pcpi_space_spec spec = {
+		.nodes = plan->nodes,
+		.nr_nodes = plan->nr_zones,
+		.max_is_default = opts->max_bytes == 0,
+		.hugepage_bytes = opts->hugepage_bytes,
+		.cow = opts->flags & PCPA_HEAP_COW,
+		.dump = opts->flags & PCPA_HEAP_DUMP,
+		.verbosity = opts->verbosity,
+	};
+
+	return pcpi_space_create(&plan->space, &spec);
+}
+
+/* ---- Memory of a heap: one mapping --------------------------------------------- */
+
+/*
+ * heap | zones[] | topo_zone[] | fallback[][] | window_zone[] | order bytes |
+ * metadata of each zone's buddy.  Only what describes backed memory is touched.
+ */
+struct layout {
+	size_t zones, topo_zone, fallback, window_zone, orders, buddies, bytes;
+};
+
+static size_t layout_add(struct layout *l, size_t bytes)
+{
+	size_t at = l->bytes;
+
+	l->bytes = pcpi_round_up(at + bytes, PCPI_CACHELINE);
+	return at;
+}
+
+static uint32_t zone_pages(const struct pcpi_space *space, unsigned zone)
+{
+	return space->nodes[zone].nr_windows
+	       << (space->window_shift - space->page_shift);
+}
+
+static size_t buddy_bytes(const struct pcpi_space *space, unsigned zone)
+{
+	return pcpi_round_up(
+		pcpi_buddy_meta_bytes(zone_pages(space, zone) >> space->top_order,
+				      space->top_order),
+		PCPI_CACHELINE);
+}
+
+static struct layout layout_make(const struct heap_plan *plan)
+{
+	const struct pcpi_space *space = &plan->space;
+	struct layout l = { .bytes = 0 };
+	unsigned n = plan->nr_zones, z;
+
+	layout_add(&l, sizeof(struct pcpa_heap));
+	l.zones = layout_add(&l, n * sizeof(struct pcpi_zone));
+	l.topo_zone = layout_add(&l, plan->topo->nr_nodes * sizeof(int));
+	l.fallback = layout_add(&l, n * n * sizeof(unsigned));
+	l.window_zone = layout_add(&l, space->nr_windows * sizeof(unsigned));
+	l.orders = layout_add(&l, (size_t)(space->bytes >> space->page_shift));
+	l.buddies = l.bytes;
+	for (z = 0; z < n; z++)
+		layout_add(&l, buddy_bytes(space, z));
+	l.bytes = pcpi_round_up(l.bytes, pcpi_sys_page_bytes());
+	return l;
+}
+
+/* ---- Parts ------------------------------------------------------------------------ */
+
+/* Zone that serves the callers of a node: its own, else the nearest. */
+static int zone_for(const struct heap_plan *plan, unsigned position)
+{
+	unsigned order[plan->topo->nr_nodes], i, z;
+
+	pcpi_topo_fallback(plan->topo, position, order);
+	for (i = 0; i < plan->topo->nr_nodes; i++)
+		for (z = 0; z < plan->nr_zones; z++)
+			if (plan->positions[z] == order[i])
+				return (int)z;
+	return 0;
+}
+
+/* The zones in the order in which one asks them, itself first. */
+static void fallback_fill(const struct heap_plan *plan, unsigned zone,
+			  unsigned *out)
+{
+	unsigned order[plan->topo->nr_nodes], i, z, n = 0;
+
+	pcpi_topo_fallback(plan->topo, plan->positions[zone], order);
+	for (i = 0; i < plan->topo->nr_nodes; i++)
+		for (z = 0; z < plan->nr_zones; z++)
+			if (plan->positions[z] == order[i])
+				out[n++] = z;
+}
+
+/* Data caches of a CPU: its own and its part of the shared one. */
+static uint64_t data_cache_bytes(void)
+{
+	long own = -1, shared = -1, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+#ifdef _SC_LEVEL3_CACHE_SIZE
+	own = sysconf(_SC_LEVEL2_CACHE_SIZE);
+	shared = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+	return (uint64_t)pcpi_max(own, 0L) +
+	       (uint64_t)(pcpi_max(shared, 0L) / pcpi_max(cpus, 1L));
+}
+
+static void env_fill(struct pcpa_heap *h, const struct layout *l,
+		     unsigned options_flags)
+{
+	char *memory = h->memory;
+	unsigned *window_zone = (unsigned *)(void *)(memory + l->window_zone);
+	unsigned w;
+
+	for (w = 0; w < h->space.nr_windows; w++)
+		window_zone[w] = h->space.windows[w].node;
+	h->env.zones = (struct pcpi_zone *)(void *)(memory + l->zones);
+	h->env.nr_zones = h->nr_zones;
+	h->env.orders = (uint8_t *)(memory + l->orders);
+	h->env.window_zone = window_zone;
+	h->env.window_pfn_shift = h->space.window_shift - h->space.page_shift;
+	h->env.checks = options_flags & PCPA_HEAP_CHECKS;
+	h->env.exchange = pcpi_sys->membarrier_register() != 0;
+	h->env.free_high_batch = pcpi_policy_free_high_batch(
+		data_cache_bytes(), pcpi_sys_page_bytes(),
+		pcpi_policy_batch(UINT64_C(1) << 18, pcpi_sys_page_bytes()));
+}
+
+static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
+					   unsigned zone)
+{
+	const struct pcpa_heap_options *opts = plan->opts;
+	unsigned position = plan->positions[zone];
+
+	return (struct pcpi_zone_config){
+		.position = zone,
+		.os_node = plan->nodes[zone].os_node,
+		.node_cpus = plan->topo->nodes[position].nr_cpus,
+		.all_cpus = plan->topo->nr_cpus,
+		.batch_pages = opts->batch_pages,
+		.high_pages = opts->high_pages,
+		.high_fraction = opts->high_fraction,
+		.legacy = opts->flags & PCPA_HEAP_LEGACY,
+		.fixed = opts->flags & PCPA_HEAP_FIXED,
+		.max_pages = plan->space.nodes[zone].max_bytes >>
+			     plan->space.page_shift,
+	};
+}
+
+static void zones_fini(struct pcpa_heap *h, unsigned n)
+{
+	while (n-- > 0)
+		pcpi_zone_fini(&h->env.zones[n]);
+}
+
+static int zones_init(struct pcpa_heap *h, const struct heap_plan *plan,
+		      const struct layout *l)
+{
+	char *meta = (char *)h->memory + l->buddies;
+	struct pcpi_space *space = &h->space;
+	unsigned z;
+	int err;
+
+	for (z = 0; z < h->nr_zones; z++) {
+		struct pcpi_zone_config config = zone_config(plan, z);
+
+		err = pcpi_zone_init(
+			&h->env.zones[z], &config, space, h->hot.orders, meta,
+			space->nodes[z].first_window << h->env.window_pfn_shift,
+			zone_pages(space, z));
+		if (err) {
+			zones_fini(h, z);
+			return err;
+		}
+		meta += buddy_bytes(space, z);
+	}
+	return 0;
+}
+
+static size_t growth_bytes(const struct pcpi_space *space)
+{
+	uint64_t step = space->nodes[0].max_bytes / GROWTH_SHARE;
+
+	step = pcpi_clamp(step, (uint64_t)space->granule_bytes, GROWTH_BYTES_MAX);
+	return (size_t)pcpi_max(pcpi_round_up(step, space->granule_bytes),
+				(uint64_t)space->granule_bytes);
+}
+
+static int zones_back(struct pcpa_heap *h, size_t initial_bytes)
+{
+	uint64_t grown, managed, want;
+	unsigned z;
+	int err;
+
+	for (z = 0; z < h->nr_zones; z++) {
+		struct pcpi_zone *zone = &h->env.zones[z];
+
+		for (;;) {
+			managed = zone->managed_pages << h->hot.page_shift;
+			if (managed >= initial_bytes)
+				break;
+			want = initial_bytes - managed;
+			err = pcpi_zone_grow(zone, zone->managed_pages, want,
+					     false, &grown);
+			if (err)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* ---- Creation --------------------------------------------------------------------- */
+
+static unsigned slot_free(void)
+{
+	struct pcpa_heap *h;
+	unsigned slot = 0;
+	bool used;
+
+	do {
+		used = false;
+		cds_list_for_each_entry(h, &pcpi_heaps, link)
+			used |= h->slot == slot;
+		slot += used;
+	} while (used);
+	return slot;
+}
+
+static void heap_publish(struct pcpa_heap *h)
+{
+	pcpi_lock_take(&pcpi_heaps_lock);
+	h->slot = slot_free();
+	h->hot.id = ++last_id; /* E3 */
+	h->hot.entry = (uint32_t)(h->slot % PCPI_ENTRIES *
+				  sizeof(struct pcpi_entry));
+	cds_list_add(&h->link, &pcpi_heaps); /* E1 */
+	pcpi_lock_drop(&pcpi_heaps_lock);
+}
+
+static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
+		      const struct layout *l)
+{
+	char *memory = h->memory;
+	unsigned i;
+
+	h->space = plan->space;
+	h->topo = plan->topo;
+	h->nr_zones = plan->nr_zones;
+	h->topo_zone = (int *)(void *)(memory + l->topo_zone);
+	h->fallback = (unsigned *)(void *)(memory + l->fallback);
+	h->options_flags = plan->opts->flags;
+	h->verbosity = plan->opts->verbosity;
+	h->arena_bytes = growth_bytes(&h->space);
+	for (i = 0; i < plan->topo->nr_nodes; i++)
+		h->topo_zone[i] = zone_for(plan, i);
+	for (i = 0; i < h->nr_zones; i++)
+		fallback_fill(plan, i, h->fallback + i * h->nr_zones);
+	env_fill(h, l, plan->opts->flags);
+	h->hot.base = h->space.base;
+	h->hot.orders = h->env.orders;
+	h->hot.page_shift = h->space.page_shift;
+	h->hot.wide = pcpi_convert_wide();
+	pcpi_lock_init(&h->drain_lock, PCPI_RANK_DRAIN);
+	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);
+	CDS_INIT_LIST_HEAD(&h->caches);
+}
+
+static void heap_fini(struct pcpa_heap *h)
+{
+	pcpi_lock_fini(&h->threads_lock);
+	pcpi_lock_fini(&h->drain_lock);
+}
+
+/* From a reserved space to a whole heap. */
+static int heap_build(struct heap_plan *plan, struct pcpa_heap **out)
+{
+	struct layout l = layout_make(plan);
+	struct pcpa_heap *h;
+	void *memory;
+	int err;
+
+	err = pcpi_sys->map_meta(l.bytes, &memory);
+	if (err)
+		return err;
+	pcpi_sys->name(memory, l.bytes, "pcpalloc:heap");
+	h = memory;
+	h->memory = memory;
+	h->memory_bytes = l.bytes;
+	heap_fill(h, plan, &l);
+	err = zones_init(h, plan, &l);
+	if (err)
+		goto unmap;
+	err = zones_back(h, plan->opts->initial_bytes);
+	if (err)
+		goto unzone;
+	heap_publish(h);
+	*out = h;
+	return 0;
+
+unzone:
+	zones_fini(h, h->nr_zones);
+unmap:
+	heap_fini(h);
+	plan->space = h->space;
+	pcpi_sys->unmap(memory, l.bytes);
+	return err;
+}
+
+static int process_setup(void)
+{
+	int err = pcpi_thread_setup();
+
+	return err ? err : pcpi_fork_setup();
+}
+
+int pcpi_heap_create(const struct pcpa_heap_options *opts,
+		     struct pcpa_heap **out)
+{
+	const struct pcpi_topo *topo;
+	int err = process_setup();
+
+	if (!err)
+		err = pcpi_topo_load(&topo);
+	if (err)
+		return err;
+	unsigned positions[topo->nr_nodes];
+	struct pcpi_space_node_spec nodes[topo->nr_nodes];
+	struct heap_plan plan = {
+		.opts = opts,
+		.topo = topo,
+		.positions = positions,
+		.nodes = nodes,
+	};
+
+	if (opts->verbosity > 0)
+		pcpi_topo_say(topo);
+	err = plan_nodes(&plan);
+	if (!err)
+		err = plan_space(&plan);
+	if (err)
+		return err;
+	err = heap_build(&plan, out);
+	if (err)
+		pcpi_space_destroy(&plan.space);
+	return err;
+}
+
+/* ---- Destruction ---------------------------------------------------------------------- */
+
+/* Blocks that are out; the callers rest. */
+static uint64_t blocks_out(struct pcpa_heap *h)
+{
+	struct pcpa_stats s = PCPA_STATS_INIT;
+
+	pcpi_stats_collect(h, NULL, &s);
+	return s.used_pages;
+}
+
+static void caches_unmap(struct pcpa_heap *h)
+{
+	struct pcpi_cache *c, *next;
+
+	cds_list_for_each_entry_safe(c, next, &h->caches, registry)
+		pcpi_sys->unmap(c, c->bytes);
+}
+
+int pcpi_heap_destroy(struct pcpa_heap *h)
+{
+	void *memory = h->memory;
+	size_t bytes = h->memory_bytes;
+
+	if (blocks_out(h) > 0)
+		return -EBUSY;
+	pcpi_lock_take(&pcpi_heaps_lock);
+	cds_list_del(&h->link);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+	caches_unmap(h);
+	zones_fini(h, h->nr_zones);
+	heap_fini(h);
+	pcpi_space_destroy(&h->space);
+	pcpi_sys->unmap(memory, bytes);
+	return 0;
+}
+
+/* ---- Zones ----------------------------------------------------------------------------- */
+
+struct pcpi_zone *pcpi_heap_zone(struct pcpa_heap *h, unsigned os_node)
+{
+	unsigned z;
+
+	for (z = 0; z < h->nr_zones; z++)
+		if (h->env.zones[z].config.os_node == os_node)
+			return &h->env.zones[z];
+	return NULL;
+}
+
+struct pcpi_zone *pcpi_heap_local_zone(struct pcpa_heap *h)
+{
+	int node;
+
+	if (h->nr_zones == 1)
+		return &h->env.zones[0];
+	node = pcpi_topo_node_of_cpu(h->topo, pcpi_sys->cpu());
+	return &h->env.zones[node < 0 ? 0 : h->topo_zone[node]];
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pcp_hot.h - the allocation and the free that hit.  Layer 5.
+ *
+ * Owns: the two functions that the whole library exists for, and the one line
+ * of a heap that they read.
+ *
+ * Budget (design.md D13) of each, counted by bench/count-instructions: no lock,
+ * no read-modify-write of another thread's data, no call, no system call, no
+ * division, no branch that depends on configuration; at most 32 instructions.
+ *
+ *   alloc  entry of the thread's table by heap -> heap's id -> busy? -> mark ->
+ *          claim? -> empty? -> pop, count -> unmark
+ *   free   entry, id, address in the zone and page-aligned (one compare: the
+ *          bits below the page rotate to the top) -> order byte -> busy? ->
+ *          mark -> claim? -> push, count -> unmark -> limit?
+ *
+ * H1  Every test that fails leads out with nothing changed.
+ * H2  An entry with the heap's id holds a cache of this thread for this heap:
+ *     ids are never used twice, and 0 is no heap's.
+ *
+ * The order byte is branched on and the ring not computed from it: the address
+ * would depend on the load (D4).
+ *
+ * Concurrency: see pcp.h.  Proved by tests/unit/test_heap.c, tests/conc/.
+ */
+#ifndef PCPI_PCP_HOT_H
+#define PCPI_PCP_HOT_H
+
+#include "page.h"
+#include "pcp.h"
+
+/* What every call reads of a heap; all fixed after creation. */
+struct pcpi_hot {
+	char *base;
+	uint8_t *orders;   /* page.h */
+	uint64_t id;	   /* H2 */
+	uint32_t entry;	   /* byte offset in the thread's table */
+	uint32_t page_shift;
+	bool wide; /* convert.h */
+} PCPI_ALIGNED(PCPI_CACHELINE);
+
+/* A thread's table: heaps by slot, PCPI_ENTRIES of them without collision. */
+#define PCPI_ENTRIES 64u
+
+struct pcpi_entry {
+	uint64_t id; /* H2 */
+	struct pcpi_cache *cache;
+};
+
+/* The library's only thread-local variable: the thread's record, which begins
+ * with its table; never NULL (thread.c). */
+extern __thread char *pcpi_table __attribute__((tls_model("initial-exec")));
+
+PCPI_INLINE struct pcpi_entry *pcpi_hot_entry(const struct pcpi_hot *hot)
+{
+	return (struct pcpi_entry *)(void *)(pcpi_table + hot->entry);
+}
+
+/* The calling thread's cache for the heap, or NULL. */
+PCPI_INLINE struct pcpi_cache *pcpi_hot_cache(const struct pcpi_hot *hot)
+{
+	struct pcpi_entry *entry = pcpi_hot_entry(hot);
+
+	return pcpi_likely(entry->id == hot->id) ? entry->cache : NULL;
+}
+
+/* Sets the mark; false with the mark clear when the slow way must be taken. */
+PCPI_INLINE bool pcpi_hot_enter(struct pcpi_cache *c)
+{
+	/* relaxed: only this thread sets it; set means that we interrupted it. */
+	if (pcpi_unlikely(pcpi_load_relaxed(&c->busy)))
+		return false;
+	/* relaxed: ordered by the drainer's membarrier. */
+	pcpi_store_relaxed(&c->busy, 1);
+	pcpi_compiler_barrier();
+	/* acquire: pairs with pcpi_cache_empty_claimed(). */
+	if (pcpi_likely(pcpi_load_acquire(&c->claim) == 0))
+		return true;
+	/* release: pairs with pcpi_cache_claimed_quiet(). */
+	pcpi_store_release(&c->busy, 0);
+	return false;
+}
+
+PCPI_INLINE void pcpi_hot_leave(struct pcpi_cache *c)
+{
+	/* release: pairs with pcpi_cache_claimed_quiet(). */
+	pcpi_store_release(&c->busy, 0);
+}
+
+/* Requires order < PCPI_PCP_ORDERS.  NULL: go the slow way. */
+PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	struct pcpi_pcp_list *list;
+	uint32_t head, pfn;
+
+	if (pcpi_unlikely(!c))
+		return NULL;
+	list = &c->list[order];
+	if (!pcpi_hot_enter(c))
+		return NULL;
+	head = list->ring.head;
+	if (pcpi_unlikely(head == list->ring.tail)) {
+		pcpi_hot_leave(c);
+		return NULL;
+	}
+	pfn = list->ring.slots[--head & list->ring.mask];
+	/* relaxed (these): the mark, C1; statistics read them late. */
+	pcpi_store_relaxed(&list->ring.head, head);
+	pcpi_store_relaxed(&c->count, c->count - (1u << order));
+	pcpi_store_relaxed(&c->free_count, c->free_count >> 1);
+	pcpi_counter_add(&list->allocs, 1);
+	pcpi_hot_leave(c);
+	return hot->base + ((size_t)pfn << hot->page_shift);
+}
+
+/* Puts a block on its list; false: go the slow way.  A list too full to take it
+ * can't be: limit <= the ring's room (PCPI_RING_MARGIN). */
+PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order, uint32_t pfn)
+{
+	struct pcpi_pcp_list *list = &c->list[order];
+	uint32_t head, count;
+
+	if (!pcpi_hot_enter(c))
+		return false;
+	head = list->ring.head;
+	list->ring.slots[head & list->ring.mask] = pfn;
+	count = c->count + (1u << order);
+	/* relaxed (these): the mark, C1; statistics read them late. */
+	pcpi_store_relaxed(&list->ring.head, head + 1);
+	pcpi_store_relaxed(&c->count, count);
+	pcpi_store_relaxed(&c->free_count, c->free_count + (1u << order));
+	pcpi_counter_add(&list->frees, 1);
+	pcpi_hot_leave(c);
+	if (pcpi_unlikely(count >= c->limit))
+		pcpi_cache_trim(c, order);
+	return true;
+}
+
+/* Page index of a block of the cache's zone; false for any other pointer. */
+PCPI_INLINE bool pcpi_hot_pfn(const struct pcpi_hot *hot,
+			      const struct pcpi_cache *c, const void *block,
+			      uint32_t *pfn)
+{
+	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)hot->base);
+	uint64_t turned = off >> hot->page_shift | off << (-hot->page_shift & 63);
+
+	*pfn = (uint32_t)turned;
+	return pcpi_likely(turned - c->first_pfn < c->nr_pfns);
+}
+
+/* False: nothing was done, go the slow way. */
+PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	uint32_t pfn;
+	unsigned byte;
+
+	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
+		return false;
+	byte = pcpi_page_read(hot->orders, pfn);
+	if (pcpi_likely(byte == 1))
+		return pcpi_hot_push(c, 0, pfn);
+	if (byte == 2)
+		return pcpi_hot_push(c, 1, pfn);
+	if (byte == 3)
+		return pcpi_hot_push(c, 2, pfn);
+	if (byte == 4)
+		return pcpi_hot_push(c, 3, pfn);
+	return false;
+}
+
+/* Requires order < PCPI_PCP_ORDERS. */
+PCPI_INLINE bool pcpi_hot_free_sized(const struct pcpi_hot *hot, void *block,
+				     unsigned order)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	uint32_t pfn;
+
+	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
+		return false;
+	return pcpi_hot_push(c, order, pfn);
+}
+
+#endif

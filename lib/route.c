@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * route.c - the road of a request that the cache alone could not serve.
+ * Layer 5, part of heap.h.
+ *
+ * Owns: the order in which memory is looked for.  Every step is tried only if
+ * the ones before it gave too little:
+ *
+ *   1  the thread's cache of the node, refilled from depot or zone
+ *   2  the node's depots emptied into its buddy, whose blocks may merge
+ *   3  all threads' caches emptied likewise (sweep.c)
+ *   4  a further arena for the node                    not with PCPA_NOGROW
+ *   5  the other nodes by distance: depot, zone, emptied depots, arena
+ *                                                      not with PCPA_THISNODE
+ *
+ * O1  No lock is held between two steps.
+ * O2  Orders that caches don't hold go to the zone, in and out.
+ *
+ * Cost: step 1 is two lock operations a batch, 3 some 50 us, 4 the population
+ * of an arena (1 ms and more).  Failure: fewer blocks than asked for.
+ */
+#include "heap.h"
+
+#define SWEEP_WAIT_NS UINT64_C(100000)
+
+static uint32_t cached_take(const struct pcpi_request *req,
+			    struct pcpi_cache *c, uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = 0, more;
+
+	pcpi_cache_settle(c);
+	while (got < n) {
+		more = pcpi_cache_pop(c, req->order, pfns + got, n - got);
+		if (more == 0)
+			more = pcpi_cache_refill(c, req->order, pfns + got,
+						 n - got);
+		if (more == 0)
+			break;
+		got += more;
+	}
+	return got;
+}
+
+static uint32_t direct_take(const struct pcpi_request *req, struct pcpi_zone *z,
+			    uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = pcpi_direct_take(z, req->order, pfns, n);
+
+	if (got > 0)
+		/* relaxed: counter */
+		pcpi_fetch_add_relaxed(&z->direct_allocs, got);
+	return got;
+}
+
+/* Step 1. */
+static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
+			   uint32_t n)
+{
+	struct pcpi_cache *c = NULL;
+
+	if (n == 0)
+		return 0;
+	if (req->order < PCPI_PCP_ORDERS && req->named)
+		c = pcpi_thread_cache(req->heap, req->zone);
+	else if (req->order < PCPI_PCP_ORDERS)
+		c = pcpi_thread_home(req->heap);
+	return c ? cached_take(req, c, pfns, n)
+		 : direct_take(req, req->zone, pfns, n);
+}
+
+/* Enough for n blocks, and not less than the heap's step. */
+static bool zone_grow(const struct pcpi_request *req, struct pcpi_zone *z,
+		      uint64_t seen_managed, uint64_t n)
+{
+	uint64_t need = n << (req->order + req->heap->hot.page_shift), grown;
+
+	return pcpi_zone_grow(z, seen_managed,
+			      pcpi_max(need, (uint64_t)req->heap->arena_bytes),
+			      false, &grown) == 0;
+}
+
+/* Steps 2 to 4. */
+static uint32_t local_reclaim(const struct pcpi_request *req, uint32_t *pfns,
+			      uint32_t n)
+{
+	struct pcpi_zone *z = req->zone;
+	uint32_t got = 0;
+	uint64_t moved, seen;
+
+	if (pcpi_depots_empty(z) > 0)
+		got = local_take(req, pfns, n);
+	if (got < n && pcpi_heap_cached_pages(req->heap, z) > 0) {
+		pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
+		got += local_take(req, pfns + got, n - got);
+	}
+	while (got < n && !(req->flags & PCPA_NOGROW)) {
+		/* relaxed: compared under the grow lock. */
+		seen = pcpi_load_relaxed(&z->managed_pages);
+		got += local_take(req, pfns + got, n - got);
+		if (got < n && !zone_grow(req, z, seen, n - got))
+			break;
+	}
+	return got;
+}
+
+/* Step 5 for one node. */
+static uint32_t foreign_take(const struct pcpi_request *req,
+			     struct pcpi_zone *z, uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = direct_take(req, z, pfns, n);
+	uint64_t seen;
+
+	if (got < n && pcpi_depots_empty(z) > 0)
+		got += direct_take(req, z, pfns + got, n - got);
+	while (got < n && !(req->flags & PCPA_NOGROW)) {
+		/* relaxed: compared under the grow lock. */
+		seen = pcpi_load_relaxed(&z->managed_pages);
+		got += direct_take(req, z, pfns + got, n - got);
+		if (got < n && !zone_grow(req, z, seen, n - got))
+			break;
+	}
+	/* relaxed: counters */
+	pcpi_fetch_add_relaxed(&z->numa_miss, got);
+	pcpi_fetch_add_relaxed(&req->zone->numa_foreign, got);
+	return got;
+}
+
+static uint32_t others_take(const struct pcpi_request *req, uint32_t *pfns,
+			    uint32_t n)
+{
+	struct pcpa_heap *heap = req->heap;
+	const unsigned *order =
+		&heap->fallback[req->zone->config.position * heap->nr_zones];
+	uint32_t got = 0;
+	unsigned i;
+
+	for (i = 1; i < heap->nr_zones && got < n; i++)
+		got += foreign_take(req, &heap->env.zones[order[i]], pfns + got,
+				    n - got);
+	return got;
+}
+
+static void blocks_unhold(struct pcpa_heap *heap, unsigned order,
+			  const uint32_t *pfns, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; heap->env.checks && i < n; i++)
+		pcpi_page_write(heap->hot.orders, pfns[i], order + 1);
+}
+
+uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
+			 uint32_t n)
+{
+	uint32_t got = local_take(req, pfns, n);
+
+	if (got < n)
+		got += local_reclaim(req, pfns + got, n - got);
+	if (got < n && !(req->flags & PCPA_THISNODE))
+		got += others_take(req, pfns + got, n - got);
+	if (got < n)
+		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
+	blocks_unhold(req->heap, req->order, pfns, got);
+	return got;
+}
+
+void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
+{
+	struct pcpi_zone *z = pcpi_zone_of(&heap->env, pfn);
+	struct pcpi_cache *c = NULL;
+
+	if (order < PCPI_PCP_ORDERS)
+		c = pcpi_thread_cache(heap, NULL);
+	if (!c) {
+		/* relaxed: counter */
+		pcpi_fetch_add_relaxed(&z->direct_frees, 1);
+		pcpi_direct_give(z, order, &pfn, 1);
+		return;
+	}
+	pcpi_cache_settle(c);
+	if (c->zone == z)
+		pcpi_cache_push(c, order, &pfn, 1);
+	else
+		pcpi_cache_push_remote(c, z, order, pfn);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * thread.c - which thread has which cache.  Layer 5, part of heap.h.
+ *
+ * Owns: the thread-local pointer, the threads' records, the making and
+ * adopting of caches, and what happens when a thread ends.
+ *
+ *   pcpi_table --> record: [slot 0: id, cache][slot 1: ...] ... tid
+ *       |                            |
+ *       |                            +--> cache of the caller's node
+ *       +--> `nobody` before the first call, `gone` after the thread's end:
+ *            read-only tables of zeros that match no heap
+ *
+ * A heap's slot modulo PCPI_ENTRIES picks the entry; where two heaps share one,
+ * the slow path finds the cache in the heap's registry and switches the entry.
+ *
+ * T1  A cache has an owner or is adoptable (owner NULL), never both; owner is
+ *     changed under the threads lock, or under the heaps lock at a thread's end.
+ * T2  root->peers[] of a thread's first cache of a heap lists them all.
+ * T3  At a thread's end its caches are empty or claimed, and adoptable.
+ *
+ * Progress: a thread that is past its end is served without a cache.
+ * Cost: the first call of a thread on a heap maps its cache, some 10 us; a
+ * cache that another thread left costs 1 us.
+ */
+#include "heap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <urcu/rculist.h>
+
+#include "bits.h"
+#include "check.h"
+#include "rcu.h"
+
+/* o: the thread; l: pool_lock. */
+struct thread_record {
+	struct pcpi_entry entries[PCPI_ENTRIES]; /* o */
+	int tid;				 /* o */
+	bool making;				 /* o: inside cache making */
+	struct thread_record *next;		 /* l: in the pool */
+};
+
+/* Never written: no entry matches, so nobody gets as far as a store. */
+static const struct thread_record nobody, gone;
+
+__thread char *pcpi_table __attribute__((tls_model("initial-exec"))) =
+	(char *)(uintptr_t)&nobody;
+
+static pthread_key_t end_key;
+static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
+static int setup_error;
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct thread_record *pool;
+
+/* ---- Records --------------------------------------------------------------- */
+
+/* Records come from mappings that are never given back (C6 of readers). */
+static struct thread_record *pool_fill(void)
+{
+	size_t bytes = pcpi_round_up(16 * sizeof(struct thread_record),
+				     pcpi_sys_page_bytes());
+	struct thread_record *fresh;
+	size_t i, n = bytes / sizeof(*fresh);
+	void *memory;
+
+	if (pcpi_sys->map_meta(bytes, &memory))
+		return NULL;
+	pcpi_sys->name(memory, bytes, "pcpalloc:threads");
+	fresh = memory;
+	for (i = 0; i + 1 < n; i++)
+		fresh[i].next = &fresh[i + 1];
+	return fresh;
+}
+
+static struct thread_record *record_take(void)
+{
+	struct thread_record *r;
+
+	pthread_mutex_lock(&pool_lock);
+	if (!pool)
+		pool = pool_fill();
+	r = pool;
+	if (r)
+		pool = r->next;
+	pthread_mutex_unlock(&pool_lock);
+	return r;
+}
+
+static void record_give(struct thread_record *r)
+{
+	*r = (struct thread_record){ 0 };
+	pthread_mutex_lock(&pool_lock);
+	r->next = pool;
+	pool = r;
+	pthread_mutex_unlock(&pool_lock);
+}
+
+/* The calling thread's record, or NULL past its end. */
+static struct thread_record *record_self(void)
+{
+	struct thread_record *r;
+
+	if (pcpi_table == (char *)(uintptr_t)&gone)
+		return NULL;
+	if (pcpi_table != (char *)(uintptr_t)&nobody)
+		return (struct thread_record *)(void *)pcpi_table;
+	r = record_take();
+	if (!r)
+		return NULL;
+	if (pthread_setspecific(end_key, r) != 0) {
+		record_give(r);
+		return NULL;
+	}
+	r->tid = pcpi_sys->tid();
+	pcpi_table = (char *)r;
+	return r;
+}
+
+/* ---- Making and adopting ----------------------------------------------------- */
+
+static struct pcpi_cache *cache_adopt_locked(struct pcpa_heap *heap,
+					     struct pcpi_zone *zone)
+{
+	struct pcpi_cache *c;
+
+	cds_list_for_each_entry(c, &heap->caches, registry) {
+		/* acquire: pairs with caches_leave(). */
+		if (c->zone == zone && !pcpi_load_acquire(&c->owner))
+			return c;
+	}
+	return NULL;
+}
+
+static struct pcpi_cache *cache_make(struct pcpa_heap *heap,
+				     struct pcpi_zone *zone)
+{
+	size_t bytes = pcpi_round_up(pcpi_cache_bytes(&heap->env, zone),
+				     pcpi_sys_page_bytes());
+	struct pcpi_cache *c;
+	void *memory;
+
+	if (pcpi_sys->map_meta(bytes, &memory))
+		return NULL;
+	pcpi_sys->name(memory, bytes, "pcpalloc:cache");
+	c = pcpi_cache_init(memory, &heap->env, zone);
+	c->bytes = bytes;
+	return c;
+}
+
+static void cache_own(struct pcpi_cache *c, struct thread_record *self,
+		      struct pcpi_cache *root)
+{
+	unsigned z;
+
+	for (z = 0; z < c->env->nr_zones; z++)
+		c->peers[z] = NULL;
+	c->root = root ? root : c;
+	c->root->peers[c->zone->config.position] = c; /* T2 */
+	c->tid = self->tid;
+	/* release: pairs with registry_find(); T1. */
+	pcpi_store_release(&c->owner, self);
+}
+
+/* The caches' bounds fell with the number of caches: what others hold above
+ * theirs must come back before all together hold too much (D7). */
+static void bounds_enforce(struct pcpa_heap *heap, struct pcpi_zone *zone)
+{
+	uint64_t pages;
+
+	/* relaxed: a hint. */
+	if (pcpi_heap_cached_pages(heap, zone) >
+	    pcpi_load_relaxed(&zone->managed_pages) / PCPI_CACHE_SHARE)
+		pcpi_heap_sweep(heap, 0, &pages);
+}
+
+static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
+				    struct pcpi_zone *zone,
+				    struct thread_record *self,
+				    struct pcpi_cache *root)
+{
+	struct pcpi_cache *c, *fresh = NULL;
+	bool fell = pcpi_zone_caches_changed(zone, 1);
+
+	pcpi_lock_take(&heap->threads_lock);
+	c = cache_adopt_locked(heap, zone);
+	if (c) {
+		pcpi_cache_adopt(c);
+		cache_own(c, self, root);
+	}
+	pcpi_lock_drop(&heap->threads_lock);
+	if (!c)
+		c = fresh = cache_make(heap, zone);
+	if (!c) {
+		pcpi_zone_caches_changed(zone, -1);
+		return NULL;
+	}
+	if (fresh) {
+		cache_own(c, self, root);
+		pcpi_lock_take(&heap->threads_lock);
+		cds_list_add_rcu(&c->registry, &heap->caches); /* E2 */
+		pcpi_lock_drop(&heap->threads_lock);
+	}
+	if (fell)
+		bounds_enforce(heap, zone);
+	return c;
+}
+
+/* The thread's first cache of a heap whose entry another heap has taken. */
+static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
+					const struct thread_record *self)
+{
+	struct pcpi_cache *c, *found = NULL;
+
+	pcpi_rcu_read_lock();
+	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
+		/* acquire: pairs with cache_own(). */
+		if (pcpi_load_acquire(&c->owner) == self) {
+			found = c->root;
+			break;
+		}
+	}
+	pcpi_rcu_read_unlock();
+	return found;
+}
+
+static struct pcpi_cache *peer_get(struct pcpa_heap *heap,
+				   struct pcpi_zone *zone,
+				   struct thread_record *self,
+				   struct pcpi_cache *root)
+{
+	struct pcpi_cache *c = NULL;
+
+	if (root)
+		c = root->peers[zone->config.position];
+	return c ? c : cache_get(heap, zone, self, root);
+}
+
+static struct pcpi_entry *entry_of(struct thread_record *self,
+				   const struct pcpa_heap *heap)
+{
+	return (struct pcpi_entry *)(void *)((char *)self + heap->hot.entry);
+}
+
+/* Makes sure that the entry has the thread's cache of its own node. */
+static struct pcpi_cache *home_get(struct pcpa_heap *heap,
+				   struct thread_record *self)
+{
+	struct pcpi_entry *entry = entry_of(self, heap);
+	struct pcpi_cache *c;
+
+	if (entry->id == heap->hot.id)
+		return entry->cache;
+	c = peer_get(heap, pcpi_heap_local_zone(heap), self,
+		     registry_find(heap, self));
+	if (c)
+		*entry = (struct pcpi_entry){ .id = heap->hot.id, .cache = c };
+	return c;
+}
+
+struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
+				     struct pcpi_zone *zone)
+{
+	struct thread_record *self = record_self();
+	struct pcpi_cache *c;
+
+	if (!self || self->making)
+		return NULL;
+	self->making = true;
+	c = home_get(heap, self);
+	if (c && zone && c->zone != zone)
+		c = peer_get(heap, zone, self, c->root);
+	self->making = false;
+	return c;
+}
+
+struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap)
+{
+	struct pcpi_cache *c = pcpi_thread_cache(heap, NULL), *next;
+	struct pcpi_zone *zone;
+
+	if (!c || heap->nr_zones == 1)
+		return c;
+	zone = pcpi_heap_local_zone(heap);
+	next = c->zone == zone ? c : pcpi_thread_cache(heap, zone);
+	if (!next || next == c)
+		return c;
+	*entry_of(record_self(), heap) =
+		(struct pcpi_entry){ .id = heap->hot.id, .cache = next };
+	pcpi_cache_flush(c);
+	return next;
+}
+
+/* ---- The end of a thread ------------------------------------------------------- */
+
+static void caches_leave(struct pcpa_heap *heap, const struct thread_record *self)
+{
+	struct pcpi_cache *c;
+
+	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
+		/* acquire: pairs with cache_own(). */
+		if (pcpi_load_acquire(&c->owner) != self)
+			continue;
+		pcpi_cache_abandon(c);
+		pcpi_zone_caches_changed(c->zone, -1);
+		/* release: pairs with cache_adopt_locked(); T1, T3. */
+		pcpi_store_release(&c->owner, NULL);
+	}
+}
+
+static void thread_end(void *arg)
+{
+	struct thread_record *self = arg;
+	struct pcpa_heap *heap;
+
+	pcpi_table = (char *)(uintptr_t)&gone;
+	pcpi_rcu_read_lock();
+	pcpi_lock_take(&pcpi_heaps_lock);
+	cds_list_for_each_entry(heap, &pcpi_heaps, link) {
+		/* relaxed: only a fork's child sets it, before it can end. */
+		if (!pcpi_load_relaxed(&heap->forked))
+			caches_leave(heap, self);
+	}
+	pcpi_lock_drop(&pcpi_heaps_lock);
+	pcpi_rcu_read_unlock();
+	record_give(self);
+}
+
+static void setup(void)
+{
+	setup_error = -pthread_key_create(&end_key, thread_end);
+}
+
+int pcpi_thread_setup(void)
+{
+	pthread_once(&setup_once, setup);
+	return setup_error;
+}
+
+/* ---- Fork ------------------------------------------------------------------------ */
+
+void pcpi_thread_freeze(void)
+{
+	pthread_mutex_lock(&pool_lock);
+}
+
+void pcpi_thread_thaw(void)
+{
+	pthread_mutex_unlock(&pool_lock);
+}
+
+void pcpi_thread_forked(struct pcpa_heap *heap)
+{
+	struct thread_record *self = (struct thread_record *)(void *)pcpi_table;
+	struct pcpi_cache *c;
+
+	if (!(heap->options_flags & PCPA_HEAP_COW)) {
+		/* relaxed (here): the child has one thread. */
+		pcpi_store_relaxed(&heap->forked, true);
+		if (entry_of(self, heap)->id == heap->hot.id)
+			*entry_of(self, heap) = (struct pcpi_entry){ 0 };
+		return;
+	}
+	cds_list_for_each_entry(c, &heap->caches, registry) {
+		if (pcpi_load_relaxed(&c->owner) != self &&
+		    pcpi_load_relaxed(&c->owner)) {
+			pcpi_cache_abandon(c);
+			pcpi_zone_caches_changed(c->zone, -1);
+			pcpi_store_relaxed(&c->owner, NULL);
+		}
+	}
+}

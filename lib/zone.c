@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* zone.c - see zone.h. */
+#include "zone.h"
+
+#include <errno.h>
+#include <urcu/rculist.h>
+
+#include "bits.h"
+#include "page.h"
+#include "sys/sys.h"
+
+#define HOLD_PAGES_MIN 64u
+#define COUNT_CHUNKS 64u
+
+static void zone_lock(struct pcpi_zone *z)
+{
+	bool waited = pcpi_lock_take(&z->lock);
+
+	pcpi_counter_add(&z->locks, 1);
+	if (waited)
+		pcpi_counter_add(&z->contended, 1);
+}
+
+static void zone_unlock(struct pcpi_zone *z)
+{
+	/* relaxed: for readers outside the lock, who may see it late. */
+	pcpi_store_relaxed(&z->free_pages, pcpi_buddy_free_pages(&z->buddy));
+	pcpi_lock_drop(&z->lock);
+}
+
+/* Blocks of an order that one hold of the lock may move: Z3. */
+static uint32_t hold_blocks(const struct pcpi_zone *z, unsigned order)
+{
+	/* relaxed: a bound, not a balance. */
+	uint32_t pages = pcpi_load_relaxed(&z->pageset.batch);
+
+	return pcpi_max(pcpi_max(pages, HOLD_PAGES_MIN) >> order, 1u);
+}
+
+/* Below the high watermark caches stop growing and give back more.  Blocks in
+ * the depot are anyone's and count as free. */
+static void flags_update_locked(struct pcpi_zone *z)
+{
+	uint64_t available = pcpi_buddy_free_pages(&z->buddy) +
+			     pcpi_zone_depot_pages(z);
+	uint32_t flags = z->flags & ~(uint32_t)PCPI_ZONE_BELOW_HIGH;
+
+	if (available < z->marks.high)
+		flags |= PCPI_ZONE_BELOW_HIGH;
+	if (flags != z->flags)
+		/* relaxed: a hint for the caches' policy. */
+		pcpi_store_relaxed(&z->flags, flags);
+}
+
+/* relaxed (both): the numbers are hints for policy; a cache that mixes old and
+ * new ones corrects itself at its next slow path. */
+static void pageset_publish(struct pcpi_zone *z, const struct pcpi_pageset *ps)
+{
+	pcpi_store_relaxed(&z->pageset.high_min, ps->high_min);
+	pcpi_store_relaxed(&z->pageset.high_max, ps->high_max);
+	pcpi_store_relaxed(&z->pageset.batch, ps->batch);
+	pcpi_store_relaxed(&z->pageset.depot_batch, ps->depot_batch);
+}
+
+struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z)
+{
+	return (struct pcpi_pageset){
+		/* relaxed: see pageset_publish(). */
+		.high_min = pcpi_load_relaxed(&z->pageset.high_min),
+		.high_max = pcpi_load_relaxed(&z->pageset.high_max),
+		.batch = pcpi_load_relaxed(&z->pageset.batch),
+		.depot_batch = pcpi_load_relaxed(&z->pageset.depot_batch),
+		.legacy = z->config.legacy,
+	};
+}
+
+static struct pcpi_pageset pageset_for(const struct pcpi_zone *z,
+				       uint64_t managed, uint32_t caches)
+{
+	size_t page_bytes = (size_t)1 << z->space->page_shift;
+	struct pcpi_watermarks marks =
+		pcpi_policy_watermarks(managed, page_bytes, 0, PCPI_WATERMARK_SCALE);
+	struct pcpi_pageset_inputs in = {
+		.managed_pages = managed,
+		.page_bytes = page_bytes,
+		.low_pages = marks.low,
+		.node_cpus = z->config.node_cpus,
+		.all_cpus = z->config.all_cpus,
+		/* Z4: doubling steps, so that bounds change rarely. */
+		.threads = caches ? (uint32_t)pcpi_pow2_ceil(caches) : 1,
+		.fraction = z->config.high_fraction,
+		.batch_pages = z->config.batch_pages,
+		.high_pages = z->config.high_pages,
+		.legacy = z->config.legacy,
+		.ring_capacity_pages = PCPI_CACHE_PAGES_MAX,
+	};
+
+	return pcpi_policy_pageset(&in);
+}
+
+static void retune_locked(struct pcpi_zone *z)
+{
+	size_t page_bytes = (size_t)1 << z->space->page_shift;
+	/* relaxed: whoever changes it retunes after. */
+	uint32_t caches = pcpi_load_relaxed(&z->live_caches);
+	struct pcpi_pageset ps = pageset_for(z, z->managed_pages, caches);
+
+	z->marks = pcpi_policy_watermarks(z->managed_pages, page_bytes, 0,
+					 PCPI_WATERMARK_SCALE);
+	/* relaxed: a bound that may be overshot by a batch. */
+	pcpi_store_relaxed(&z->depot_limit,
+			   (uint32_t)pcpi_policy_depot_limit(z->managed_pages,
+							     z->config.fixed));
+	pageset_publish(z, &ps);
+	flags_update_locked(z);
+}
+
+uint32_t pcpi_zone_high_bound(const struct pcpi_zone *z)
+{
+	/* relaxed: a bound for memory, not for behaviour. */
+	uint32_t caches = pcpi_load_relaxed(&z->live_caches);
+
+	return pageset_for(z, z->config.max_pages, caches).high_max;
+}
+
+bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by)
+{
+	uint32_t before;
+	bool fell;
+
+	zone_lock(z);
+	before = z->pageset.high_max;
+	/* relaxed: under the lock; readers size memory by it. */
+	pcpi_store_relaxed(&z->live_caches, z->live_caches + (uint32_t)by);
+	retune_locked(z);
+	fell = z->pageset.high_max < before;
+	zone_unlock(z);
+	return fell;
+}
+
+/* Ring capacity of the depot of an order: D2. */
+static uint32_t depot_capacity(const struct pcpi_zone_config *config,
+			       unsigned order)
+{
+	uint64_t pages = pcpi_policy_depot_limit(config->max_pages, config->fixed);
+
+	return (uint32_t)pcpi_pow2_ceil(pcpi_max(pages >> order, UINT64_C(64)));
+}
+
+static size_t arena_pool_bytes(const struct pcpi_zone *z)
+{
+	uint64_t most = (z->config.max_pages >> z->space->top_order) + 1;
+
+	return (size_t)most * sizeof(struct pcpi_arena);
+}
+
+/* arena_pool[most arenas there can be] | slots of the depots */
+static int memory_init(struct pcpi_zone *z)
+{
+	size_t entries = 0;
+	uint32_t *slots;
+	unsigned o;
+	int err;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		entries += depot_capacity(&z->config, o);
+	z->memory_bytes = pcpi_round_up(arena_pool_bytes(z) +
+						entries * sizeof(*slots),
+					pcpi_sys_page_bytes());
+	err = pcpi_sys->map_meta(z->memory_bytes, &z->memory);
+	if (err)
+		return err;
+	z->arena_pool = z->memory;
+	slots = (uint32_t *)(void *)((char *)z->memory + arena_pool_bytes(z));
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+		uint32_t capacity = depot_capacity(&z->config, o);
+
+		pcpi_depot_init(&z->depots[o], slots, capacity);
+		slots += capacity;
+	}
+	return 0;
+}
+
+int pcpi_zone_init(struct pcpi_zone *z, const struct pcpi_zone_config *config,
+		   struct pcpi_space *space, uint8_t *orders, void *buddy_meta,
+		   uint32_t first_pfn, uint32_t nr_pfns)
+{
+	int err;
+
+	z->config = *config;
+	z->space = space;
+	z->orders = orders;
+	z->first_pfn = first_pfn;
+	z->nr_pfns = nr_pfns;
+	err = memory_init(z);
+	if (err)
+		return err;
+	pcpi_lock_init(&z->lock, PCPI_RANK_ZONE);
+	pcpi_lock_init(&z->grow_lock, PCPI_RANK_GROW);
+	CDS_INIT_LIST_HEAD(&z->arenas);
+	pcpi_buddy_init(&z->buddy, buddy_meta, first_pfn,
+			nr_pfns >> space->top_order, space->top_order);
+	zone_lock(z);
+	retune_locked(z);
+	zone_unlock(z);
+	return 0;
+}
+
+void pcpi_zone_fini(struct pcpi_zone *z)
+{
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_depot_fini(&z->depots[o]);
+	pcpi_sys->unmap(z->memory, z->memory_bytes);
+	pcpi_lock_fini(&z->grow_lock);
+	pcpi_lock_fini(&z->lock);
+}
+
+static void mark_blocks(struct pcpi_zone *z, unsigned order,
+			const uint32_t *pfns, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		pcpi_page_mark(z->orders, pfns[i], order);
+}
+
+uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
+			     uint32_t n, bool *broken)
+{
+	uint32_t hold = hold_blocks(z, order), got = 0, more;
+	uint64_t splits = 0;
+
+	if (pcpi_load_relaxed(&z->free_pages) >> order == 0) /* relaxed: a hint */
+		return 0;
+	do {
+		zone_lock(z);
+		splits -= z->buddy.splits;
+		more = pcpi_buddy_take_bulk(&z->buddy, order, pfns + got,
+					    pcpi_min(hold, n - got));
+		splits += z->buddy.splits;
+		flags_update_locked(z);
+		zone_unlock(z);
+		got += more;
+	} while (more > 0 && got < n);
+	mark_blocks(z, order, pfns, got); /* Z2 */
+	if (broken)
+		*broken = splits > 0;
+	return got;
+}
+
+uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfn)
+{
+	if (!pcpi_lock_try(&z->lock))
+		return 0;
+	pcpi_counter_add(&z->locks, 1);
+	*pfn = pcpi_buddy_take(&z->buddy, order);
+	zone_unlock(z);
+	if (*pfn == PCPI_NO_PFN)
+		return 0;
+	mark_blocks(z, order, pfn, 1); /* Z2 */
+	return 1;
+}
+
+void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
+			 const uint32_t *pfns, uint32_t n)
+{
+	uint32_t hold = hold_blocks(z, order), i, run;
+
+	for (i = 0; i < n; i++)
+		pcpi_page_clear(z->orders, pfns[i], order); /* Z2 */
+	for (i = 0; i < n; i += run) {
+		run = pcpi_min(hold, n - i);
+		zone_lock(z);
+		pcpi_buddy_give_bulk(&z->buddy, order, pfns + i, run);
+		flags_update_locked(z);
+		zone_unlock(z);
+	}
+}
+
+/* Makes an arena's pages free, 64 chunks a hold. */
+static void arena_settle(struct pcpi_zone *z, const struct pcpi_arena *a)
+{
+	uint32_t step = COUNT_CHUNKS << z->space->top_order, done, run;
+
+	for (done = 0; done < a->pages; done += run) {
+		run = pcpi_min(step, a->pages - done);
+		zone_lock(z);
+		pcpi_buddy_add(&z->buddy, a->first_pfn + done, run);
+		/* relaxed: for readers outside the lock. */
+		pcpi_store_relaxed(&z->managed_pages, z->managed_pages + run);
+		retune_locked(z);
+		zone_unlock(z);
+	}
+}
+
+static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
+		       uint64_t *grown)
+{
+	uint64_t room = (z->config.max_pages - z->managed_pages)
+			<< z->space->page_shift;
+	struct pcpi_arena *a = &z->arena_pool[z->nr_arenas];
+	int err;
+
+	if (room == 0 || (exact && room < bytes))
+		return -ENOSPC;
+	err = pcpi_arena_grow(z->space, z->config.position,
+			      pcpi_min(bytes, room), exact, a);
+	if (err)
+		return err;
+	arena_settle(z, a);
+	cds_list_add_tail_rcu(&a->link, &z->arenas);
+	/* relaxed: a statistic. */
+	pcpi_store_relaxed(&z->nr_arenas, z->nr_arenas + 1);
+	*grown = a->pages;
+	return 0;
+}
+
+int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
+		   bool exact, uint64_t *grown)
+{
+	int err = 0;
+
+	*grown = 0;
+	pcpi_lock_take(&z->grow_lock);
+	if (z->managed_pages == seen_managed)
+		err = grow_locked(z, bytes, exact, grown);
+	pcpi_lock_drop(&z->grow_lock);
+	return err;
+}
+
+uint64_t pcpi_zone_depot_pages(const struct pcpi_zone *z)
+{
+	uint64_t pages = 0;
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pages += (uint64_t)pcpi_depot_len(&z->depots[o]) << o;
+	return pages;
+}
+
+void pcpi_zone_count_free(struct pcpi_zone *z, uint64_t counts[PCPI_MAX_ORDER + 1])
+{
+	uint32_t chunks = z->nr_pfns >> z->space->top_order, c, end;
+	uint32_t part[PCPI_MAX_ORDER + 1] = { 0 };
+	unsigned o;
+
+	for (c = 0; c < chunks; c = end) {
+		end = pcpi_min(chunks, c + COUNT_CHUNKS);
+		zone_lock(z);
+		for (; c < end; c++)
+			pcpi_buddy_chunk_counts(&z->buddy, c, part);
+		zone_unlock(z);
+	}
+	for (o = 0; o <= PCPI_MAX_ORDER; o++)
+		counts[o] += part[o];
+}
+
+bool pcpi_zone_check(struct pcpi_zone *z)
+{
+	bool ok;
+
+	zone_lock(z);
+	ok = pcpi_buddy_check(&z->buddy) &&
+	     pcpi_buddy_free_pages(&z->buddy) <= z->managed_pages; /* Z1 */
+	zone_unlock(z);
+	return ok;
+}
