@@ -31,8 +31,9 @@
  * the same last part below a memory limit.
  * Cost: some 20 files read and two system calls, and zeroing the memory.
  * Failure: -ENOMEM, everything as before.
- * Proved by tests/unit/test_arena.c, tests/fault/test_arena_fault.c and, with
- * real huge pages and limits, tests/sys/.
+ * Proved by tests/unit/test_arena.c and test_arena_fall.c,
+ * tests/fault/test_arena_fault.c and, with real huge pages and limits,
+ * tests/sys/arena_*.c.
  */
 #include "arena.h"
 
@@ -465,7 +466,8 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node_pos,
 	return -ENOMEM;
 }
 
-int pcpi_arena_release(struct pcpi_space *space, const struct pcpi_arena *arena)
+int pcpi_arena_give_back(struct pcpi_space *space,
+			 const struct pcpi_arena *arena)
 {
 	struct pcpi_window *w = pcpi_space_window(space, arena->first_pfn);
 	uint64_t at = (uint64_t)(arena->base - w->base);

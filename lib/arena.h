@@ -154,7 +154,8 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node,
  * window's last.  Returns 0, or the kernel's refusal with the arena as it was.
  * Locks: as pcpi_arena_grow().
  */
-int pcpi_arena_release(struct pcpi_space *space, const struct pcpi_arena *arena);
+int pcpi_arena_give_back(struct pcpi_space *space,
+			 const struct pcpi_arena *arena);
 
 /* Traps unless the invariants of both files hold.  Callers rest. */
 void pcpi_space_check(const struct pcpi_space *space);

@@ -26,7 +26,8 @@
  *
  * Concurrency: creation and destruction belong to one thread.
  * Failure: nothing stays mapped (destroy: what the kernel refuses to unmap).
- * Proved by tests/unit/test_arena.c, tests/fault/test_arena_fault.c.
+ * Proved by tests/unit/test_arena.c and test_arena_fall.c, and by
+ * tests/fault/test_arena_fault.c.
  */
 #include "arena.h"
 

@@ -76,7 +76,7 @@ static void use_space(struct pcpi_space *space)
 	cr_expect_eq(space->nodes[0].used_bytes + space->nodes[1].used_bytes,
 		     sum);
 	pcpi_space_check(space);
-	if (has_b && pcpi_arena_release(space, &b) == 0)
+	if (has_b && pcpi_arena_give_back(space, &b) == 0)
 		sum -= b.bytes;
 	cr_expect_eq(space->nodes[0].used_bytes + space->nodes[1].used_bytes,
 		     sum);

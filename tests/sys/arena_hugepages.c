@@ -195,7 +195,7 @@ static void release_gives_pages_back(void)
 	EXPECT(pcpi_arena_grow(&space, 0, 20 * PAGE_BYTES, true, &a) == 0);
 	EXPECT(pcpi_arena_grow(&space, 0, 20 * PAGE_BYTES, true, &b) == 0);
 	EXPECT(pool_file("free_hugepages") == POOL_PAGES - 40);
-	EXPECT(pcpi_arena_release(&space, &a) == 0);
+	EXPECT(pcpi_arena_give_back(&space, &a) == 0);
 	EXPECT(pool_file("free_hugepages") == POOL_PAGES - 20);
 	EXPECT(pcpi_space_destroy(&space) == 0);
 }
@@ -251,7 +251,7 @@ static void locking_drains_no_pool(void)
 		write_all(&a);
 	}
 	EXPECT(a.backing != PCPA_BACKING_HUGETLB);
-	EXPECT(pcpi_arena_release(&space, &a) == 0);
+	EXPECT(pcpi_arena_give_back(&space, &a) == 0);
 	EXPECT(look(&space, "Rss", " ").kib <= POOL_PAGES * PAGE_BYTES >> 10);
 	EXPECT(pcpi_space_destroy(&space) == 0);
 	munlockall();

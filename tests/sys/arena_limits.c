@@ -82,7 +82,7 @@ static void use(struct pcpi_space *space)
 
 	EXPECT(pcpi_arena_grow(space, 0, 8 * MIB, false, &a) == 0);
 	memset(a.base, 1, a.bytes);
-	EXPECT(pcpi_arena_release(space, &a) == 0);
+	EXPECT(pcpi_arena_give_back(space, &a) == 0);
 	EXPECT(pcpi_space_destroy(space) == 0);
 }
 
