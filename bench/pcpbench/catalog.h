@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * catalog.h - the names of workloads and allocators, and what they mean.
+ *
+ * Owns: the two tables that --list prints and the command line is checked
+ * against.  Pure.
+ */
+#ifndef BENCH_CATALOG_H
+#define BENCH_CATALOG_H
+
+#include <stdbool.h>
+
+enum bench_workload {
+	BENCH_PAIR,
+	BENCH_BULK8,
+	BENCH_BULK32,
+	BENCH_BULK64,
+	BENCH_BURST64,
+	BENCH_BURST4096,
+	BENCH_CHURN,
+	BENCH_REMOTE,
+	BENCH_REMOTE_TOUCH,
+	BENCH_PARALLEL,
+	BENCH_COALESCE,
+	BENCH_WORKLOADS
+};
+
+struct bench_workload_info {
+	const char *name;
+	const char *unit;
+	const char *what;
+	unsigned threads;
+	bool counts_blocks; /* a count of blocks, not a time */
+};
+
+enum { BENCH_ALLOCATORS = 11 };
+
+struct bench_allocator_info {
+	const char *name;
+	const char *what;
+	const char *needs; /* library that may be absent, or NULL */
+};
+
+extern const struct bench_workload_info bench_workloads[BENCH_WORKLOADS];
+extern const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS];
+
+/* Index of a name, or -1. */
+int bench_workload_find(const char *name);
+int bench_allocator_find(const char *name);
+
+/* Whether the workload hands blocks from one thread to another. */
+static inline bool bench_is_remote(unsigned workload)
+{
+	return workload == BENCH_REMOTE || workload == BENCH_REMOTE_TOUCH;
+}
+
+#endif

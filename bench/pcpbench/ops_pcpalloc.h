@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ops_pcpalloc.h - libpcpalloc through its public interface.
+ *
+ * The heap is of fixed size and populated when it opens, so that no repetition
+ * pays for growth.  OPS_SIZED picks the frees that are told the order.
+ */
+#ifndef BENCH_OPS_PCPALLOC_H
+#define BENCH_OPS_PCPALLOC_H
+
+#include <pcpalloc/pcpalloc.h>
+#include <pcpalloc/stats.h>
+#include <string.h>
+
+#define OPS_BULK 1
+#define OPS_STREAM 0
+#define OPS_REMOTE 1
+#define OPS_TOUCH 1
+#define OPS_ORDER OPS_SIZED
+#define OPS_COALESCE 1
+#define OPS_COUNTERS 1
+
+struct ops_shared {
+	struct pcpa_heap *heap;
+};
+
+struct ops {
+	struct pcpa_heap *heap;
+};
+
+static inline int ops_backing_note(const struct pcpa_arena_info *a, void *arg)
+{
+	*(enum pcpa_backing *)arg = a->backing;
+	return 1;
+}
+
+static inline int ops_open(struct ops_shared *s, size_t mib, char *text,
+			   size_t size)
+{
+	static const char *const names[] = { "hugetlb", "thp", "base" };
+	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
+	enum pcpa_backing backing = PCPA_BACKING_BASE;
+	int err;
+
+	opts.flags = PCPA_HEAP_FIXED;
+	opts.initial_bytes = mib << 20;
+	opts.verbosity = 0;
+	err = pcpa_heap_create(&opts, &s->heap);
+	if (err) {
+		snprintf(text, size, "a heap of %zu MiB: %s", mib,
+			 strerror(-err));
+		return -1;
+	}
+	pcpa_for_each_arena(s->heap, ops_backing_note, &backing);
+	snprintf(text, size, "%s", names[backing]);
+	return 0;
+}
+
+static inline void ops_close(struct ops_shared *s)
+{
+	pcpa_heap_destroy(s->heap);
+}
+
+static inline void ops_attach(struct ops *o, struct ops_shared *s)
+{
+	o->heap = s->heap;
+}
+
+static inline void ops_detach(struct ops *o)
+{
+	pcpa_thread_flush(o->heap);
+}
+
+static inline void *ops_take(struct ops *o, unsigned order)
+{
+	return pcpa_alloc(o->heap, order, 0);
+}
+
+static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+{
+	return pcpa_alloc_bulk(o->heap, 0, 0, blocks, n);
+}
+
+#if OPS_SIZED
+static inline void ops_give(struct ops *o, void *block, unsigned order)
+{
+	pcpa_free_sized(o->heap, block, order);
+}
+
+static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+{
+	pcpa_free_bulk_sized(o->heap, 0, blocks, n);
+}
+#else
+static inline void ops_give(struct ops *o, void *block, unsigned order)
+{
+	(void)order;
+	pcpa_free(o->heap, block);
+}
+
+static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+{
+	pcpa_free_bulk(o->heap, blocks, n);
+}
+#endif
+
+static inline void ops_drain(struct ops_shared *s)
+{
+	pcpa_heap_drain(s->heap);
+}
+
+static inline void ops_counters(struct ops_shared *s, struct wire_counters *out)
+{
+	struct pcpa_stats st = PCPA_STATS_INIT;
+
+	if (pcpa_stats_read(s->heap, -1, &st))
+		return;
+	out->taken = st.alloc_total;
+	out->zone_locks = st.zone_locks;
+	out->depot_gets = st.depot_gets;
+	out->depot_puts = st.depot_puts;
+	out->refills = st.refills;
+	out->drains = st.drains;
+}
+
+#endif

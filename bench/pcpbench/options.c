@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * options.c - the command line, checked against the catalog.
+ *
+ * A value that can't be used is an error that names it, never a default.
+ */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DEFAULT_REPS = 31,
+	MAX_REPS = 100000,
+	DEFAULT_HEAP_MIB = 1024,
+	/* churn holds up to 64 MiB, and caches want room beside it. */
+	MIN_HEAP_MIB = 16,
+	MAX_HEAP_MIB = 1 << 20,
+	EXIT_USAGE = 2,
+};
+
+static const char usage[] =
+	"Usage: pcpbench WORKLOAD... [OPTION...]\n"
+	"Measures page allocators against each other; they take turns.\n"
+	"\n"
+	"  WORKLOAD              one or more names of --list, or `all'\n"
+	"  -a, --allocators LIST names of --list, with commas; ratios are against\n"
+	"                        the first (default: all that are there)\n"
+	"  -n, --reps N          repetitions that count (default 31)\n"
+	"  -m, --heap-mib N      size of a heap, populated beforehand (default 1024)\n"
+	"  -c, --cpus A[,B]      CPUs of the first and the second thread\n"
+	"                        (default: the first two allowed)\n"
+	"  -j, --json            one JSON object a line\n"
+	"  -l, --list            workloads and allocators\n"
+	"  -h, --help            this text\n";
+
+static int usage_error(const char *what, const char *value)
+{
+	fprintf(stderr, "pcpbench: %s: '%s'\n", what, value);
+	fprintf(stderr, "Try 'pcpbench --help' or 'pcpbench --list'.\n");
+	return EXIT_USAGE;
+}
+
+/* A whole number within bounds, or -1. */
+static long number_read(const char *text, long least, long most)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (errno || end == text || *end || n < least || n > most)
+		return -1;
+	return n;
+}
+
+static int number_take(const char *what, const char *text, long least,
+		       long most, unsigned *out)
+{
+	long n = number_read(text, least, most);
+
+	if (n < 0) {
+		fprintf(stderr, "pcpbench: %s: '%s' is not a number from %ld to %ld\n",
+			what, text, least, most);
+		return EXIT_USAGE;
+	}
+	*out = (unsigned)n;
+	return -1;
+}
+
+static int allocator_add(struct bench_options *o, const char *name)
+{
+	int found = bench_allocator_find(name);
+
+	if (found < 0)
+		return usage_error("unknown allocator", name);
+	for (size_t i = 0; i < o->nr_allocators; i++)
+		if (o->allocator[i] == found)
+			return usage_error("allocator named twice", name);
+	o->allocator[o->nr_allocators++] = found;
+	return -1;
+}
+
+static int allocators_take(struct bench_options *o, char *list)
+{
+	char *rest = NULL;
+	int status = -1;
+
+	o->allocators_named = true;
+	o->nr_allocators = 0;
+	for (char *name = strtok_r(list, ",", &rest); name && status < 0;
+	     name = strtok_r(NULL, ",", &rest))
+		status = allocator_add(o, name);
+	if (status < 0 && !o->nr_allocators)
+		return usage_error("no allocator in the list", list);
+	return status;
+}
+
+static int cpus_take(struct bench_options *o, char *list)
+{
+	char *second = strchr(list, ',');
+	long a, b = -1;
+
+	if (second)
+		*second++ = '\0';
+	a = number_read(list, 0, CPU_SETSIZE - 1);
+	if (a < 0)
+		return usage_error("not a CPU", list);
+	if (second) {
+		b = number_read(second, 0, CPU_SETSIZE - 1);
+		if (b < 0 || b == a)
+			return usage_error("not a second CPU", second);
+	}
+	o->cpu[0] = (int)a;
+	o->cpu[1] = (int)b;
+	return -1;
+}
+
+static int workload_add(struct bench_options *o, const char *name)
+{
+	int found = bench_workload_find(name);
+
+	if (strcmp(name, "all") == 0) {
+		for (int i = 0; i < BENCH_WORKLOADS; i++)
+			o->workload[i] = true;
+		return -1;
+	}
+	if (found < 0)
+		return usage_error("unknown workload", name);
+	o->workload[found] = true;
+	return -1;
+}
+
+static void cpus_default(struct bench_options *o)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	o->cpu[0] = 0;
+	o->cpu[1] = -1;
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+		if (CPU_ISSET((unsigned)cpu, &set))
+			o->cpu[n++] = cpu;
+}
+
+static int option_take(struct bench_options *o, int c)
+{
+	switch (c) {
+	case 'a':
+		return allocators_take(o, optarg);
+	case 'n':
+		return number_take("--reps", optarg, 1, MAX_REPS, &o->reps);
+	case 'm':
+		return number_take("--heap-mib", optarg, MIN_HEAP_MIB,
+				   MAX_HEAP_MIB, &o->heap_mib);
+	case 'c':
+		return cpus_take(o, optarg);
+	case 'j':
+		o->json = true;
+		return -1;
+	case 'l':
+		o->list = true;
+		return -1;
+	case 'h':
+		fputs(usage, stdout);
+		return 0;
+	default:
+		return EXIT_USAGE; /* getopt has said why */
+	}
+}
+
+/* Two threads need two CPUs: an error where such a workload was named, left
+ * out of `all'. */
+static int cpus_check(struct bench_options *o, bool all)
+{
+	for (int i = 0; i < BENCH_WORKLOADS && o->cpu[1] < 0; i++) {
+		if (bench_workloads[i].threads < 2 || !o->workload[i])
+			continue;
+		if (!all)
+			return usage_error("needs a second CPU",
+					   bench_workloads[i].name);
+		o->workload[i] = false;
+	}
+	return -1;
+}
+
+static int workloads_take(struct bench_options *o, int argc, char **argv)
+{
+	bool all = false;
+	int status = -1;
+
+	if (optind == argc) {
+		fprintf(stderr, "pcpbench: no workload\n%s", usage);
+		return EXIT_USAGE;
+	}
+	for (int i = optind; i < argc && status < 0; i++) {
+		all |= strcmp(argv[i], "all") == 0;
+		status = workload_add(o, argv[i]);
+	}
+	return status < 0 ? cpus_check(o, all) : status;
+}
+
+int bench_options_read(struct bench_options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "allocators", required_argument, NULL, 'a' },
+		{ "reps", required_argument, NULL, 'n' },
+		{ "heap-mib", required_argument, NULL, 'm' },
+		{ "cpus", required_argument, NULL, 'c' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c, status = -1;
+
+	*o = (struct bench_options){ .reps = DEFAULT_REPS,
+				     .heap_mib = DEFAULT_HEAP_MIB };
+	for (int i = 0; i < BENCH_ALLOCATORS; i++)
+		o->allocator[o->nr_allocators++] = i;
+	cpus_default(o);
+	while (status < 0 &&
+	       (c = getopt_long(argc, argv, "a:n:m:c:jlh", longs, NULL)) != -1)
+		status = option_take(o, c);
+	if (status >= 0 || o->list)
+		return status;
+	return workloads_take(o, argc, argv);
+}
+
+void bench_options_list(void)
+{
+	puts("Workloads:");
+	for (int i = 0; i < BENCH_WORKLOADS; i++)
+		printf("  %-16s %s (%s)\n", bench_workloads[i].name,
+		       bench_workloads[i].what, bench_workloads[i].unit);
+	puts("Allocators:");
+	for (int i = 0; i < BENCH_ALLOCATORS; i++)
+		printf("  %-16s %s\n", bench_allocators[i].name,
+		       bench_allocators[i].what);
+}

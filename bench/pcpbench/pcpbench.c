@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pcpbench.c - measures page allocators against each other.
+ *
+ * Each allocator lives in a worker process of its own (worker.c).  Within one
+ * workload they take turns, one short repetition each, beginning with another
+ * one in every turn:
+ *
+ *   turn 0:  A B C      turn 1:  B C A      turn 2:  C A B ...
+ *
+ * so that whatever the machine does to one it does to all, and ratios hold.  A
+ * repetition that lost its CPU is repeated in the same turn, up to TRIES
+ * times; the last one counts as it is and is reported as disturbed.
+ *
+ * Exit status: 0, 1 when something failed, 2 for a bad command line.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "crew.h"
+#include "options.h"
+#include "peer.h"
+#include "report.h"
+#include "rtt.h"
+#include "tsc.h"
+
+enum { TRIES = 8 };
+
+struct bench {
+	struct bench_options options;
+	struct bench_member crew[BENCH_ALLOCATORS];
+	size_t nr_crew;
+	double ticks_per_ns;
+	bool progress;
+};
+
+/* ---- Crew ---- */
+
+static bool crew_start_one(struct bench *b, int allocator)
+{
+	const struct bench_allocator_info *info = &bench_allocators[allocator];
+	struct wire_request q = {
+		.kind = WIRE_SETUP,
+		.heap_mib = b->options.heap_mib,
+		.cpu = { b->options.cpu[0], b->options.cpu[1] },
+		.ticks_per_ns = b->ticks_per_ns,
+	};
+
+	if (!bench_member_exists(info->name)) {
+		fprintf(stderr, "pcpbench: %s: not built%s%s\n", info->name,
+			info->needs ? ", for want of " : "",
+			info->needs ? info->needs : "");
+		return !b->options.allocators_named;
+	}
+	if (b->progress)
+		fprintf(stderr, "\rstarting %-40s", info->name);
+	return bench_member_start(&b->crew[b->nr_crew++], info->name, &q);
+}
+
+static bool crew_start(struct bench *b)
+{
+	for (size_t i = 0; i < b->options.nr_allocators; i++)
+		if (!crew_start_one(b, b->options.allocator[i]))
+			return false;
+	if (!b->nr_crew)
+		fprintf(stderr, "pcpbench: no allocator is there\n");
+	return b->nr_crew > 0;
+}
+
+static void crew_stop(struct bench *b)
+{
+	for (size_t i = 0; i < b->nr_crew; i++)
+		bench_member_stop(&b->crew[i]);
+}
+
+/* ---- One workload ---- */
+
+/* The members that can do it; *n is 0 when none can. */
+static bool crew_prepare(struct bench *b, unsigned workload,
+			 struct bench_member **able, size_t *n)
+{
+	struct wire_request q = { .kind = WIRE_PREPARE, .workload = workload };
+	struct wire_reply r;
+
+	*n = 0;
+	for (size_t i = 0; i < b->nr_crew; i++) {
+		if (!bench_member_ask(&b->crew[i], &q, &r))
+			return false;
+		if (r.status == WIRE_OK)
+			able[(*n)++] = &b->crew[i];
+		else if (b->options.allocators_named)
+			fprintf(stderr, "pcpbench: %s: not for %s\n",
+				bench_workloads[workload].name,
+				b->crew[i].allocator);
+	}
+	return true;
+}
+
+static bool turn_take(struct bench_member *m, struct bench_series *s,
+		      const struct wire_request *q)
+{
+	struct wire_reply r;
+
+	for (int i = 0; i < TRIES; i++) {
+		if (!bench_member_ask(m, q, &r))
+			return false;
+		if (!r.lost)
+			break;
+		if (i < TRIES - 1)
+			s->discarded++;
+	}
+	bench_series_add(s, &r);
+	return true;
+}
+
+static bool turns_take(struct bench *b, struct bench_result *res,
+		       struct bench_member **able)
+{
+	struct wire_request q = { .kind = WIRE_RUN, .workload = res->workload };
+
+	for (unsigned turn = 0; turn < b->options.reps; turn++) {
+		q.turn = turn;
+		if (b->progress)
+			fprintf(stderr, "\r%-12s %6u of %u%-24s",
+				bench_workloads[res->workload].name, turn + 1,
+				b->options.reps, "");
+		for (size_t i = 0; i < res->n; i++) {
+			size_t k = (turn + i) % res->n;
+
+			if (!turn_take(able[k], &res->row[k].series, &q))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool crew_finish(struct bench_result *res, struct bench_member **able)
+{
+	struct wire_request q = { .kind = WIRE_FINISH,
+				  .workload = res->workload };
+	struct wire_reply r;
+
+	for (size_t i = 0; i < res->n; i++)
+		if (!bench_member_ask(able[i], &q, &r))
+			return false;
+	return true;
+}
+
+static double round_trip(struct bench *b, unsigned workload)
+{
+	if (!bench_is_remote(workload))
+		return 0;
+	return bench_rtt_measure(b->options.cpu[1], b->ticks_per_ns);
+}
+
+static void result_print(struct bench *b, const struct bench_result *res)
+{
+	if (b->progress)
+		fprintf(stderr, "\r%-60s\r", "");
+	if (b->options.json)
+		bench_report_json(res);
+	else
+		bench_report_table(res);
+}
+
+static bool workload_run(struct bench *b, unsigned workload)
+{
+	struct bench_member *able[BENCH_ALLOCATORS];
+	struct bench_result res = { .workload = workload,
+				    .heap_mib = b->options.heap_mib };
+	bool ok;
+
+	if (!crew_prepare(b, workload, able, &res.n))
+		return false;
+	if (!res.n)
+		return true;
+	for (size_t i = 0; i < res.n; i++) {
+		res.row[i].allocator = able[i]->allocator;
+		res.row[i].backing = able[i]->backing;
+		bench_series_init(&res.row[i].series, b->options.reps);
+	}
+	res.rtt_before_ns = round_trip(b, workload);
+	ok = turns_take(b, &res, able);
+	res.rtt_after_ns = round_trip(b, workload);
+	ok = ok && crew_finish(&res, able);
+	if (ok)
+		result_print(b, &res);
+	for (size_t i = 0; i < res.n; i++)
+		bench_series_fini(&res.row[i].series);
+	return ok;
+}
+
+static bool workloads_run(struct bench *b)
+{
+	for (unsigned w = 0; w < BENCH_WORKLOADS; w++)
+		if (b->options.workload[w] && !workload_run(b, w))
+			return false;
+	return true;
+}
+
+static bool self_pin(struct bench *b)
+{
+	if (bench_pin(b->options.cpu[0]) == 0)
+		return true;
+	fprintf(stderr, "pcpbench: no such CPU: '%d'\n", b->options.cpu[0]);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	static struct bench b;
+	int status = bench_options_read(&b.options, argc, argv);
+	bool ok;
+
+	if (status >= 0)
+		return status;
+	if (b.options.list) {
+		bench_options_list();
+		return 0;
+	}
+	/* A worker that ended is told by its exit status, not by a signal. */
+	signal(SIGPIPE, SIG_IGN);
+	b.progress = isatty(STDERR_FILENO);
+	b.ticks_per_ns = bench_tsc_calibrate();
+	ok = crew_start(&b) && self_pin(&b) && workloads_run(&b);
+	crew_stop(&b);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "pcpbench: the results could not be written\n");
+		ok = false;
+	}
+	return ok ? 0 : 1;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * report.c - tables and JSON lines.
+ *
+ * Both show the same figures.  JSON has the ratio to every allocator of the
+ * run; the table those to the first, to `calls` and to `limit`.
+ */
+#include "report.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static const struct bench_row *row_find(const struct bench_result *r,
+					const char *allocator)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->row[i].allocator, allocator) == 0)
+			return &r->row[i];
+	return NULL;
+}
+
+static double row_ratio(const struct bench_row *row, const struct bench_row *to)
+{
+	if (!to)
+		return 0;
+	return bench_series_ratio(row->series.value, to->series.value,
+				  row->series.n);
+}
+
+static double per_million(const struct bench_series *s, uint64_t count)
+{
+	return s->sum.taken ? 1e6 * (double)count / (double)s->sum.taken : 0;
+}
+
+/* ---- Table ---- */
+
+static void ratio_print(double ratio)
+{
+	if (ratio > 0)
+		printf(" %9.2f", ratio);
+	else
+		printf(" %9s", "-");
+}
+
+static void header_print(const struct bench_result *r)
+{
+	const struct bench_workload_info *w = &bench_workloads[r->workload];
+	char first[32];
+
+	printf("\n%s: %s; %s\n", w->name, w->what, w->unit);
+	if (r->rtt_before_ns > 0)
+		printf("cross-core round trip: %.0f ns before, %.0f ns after\n",
+		       r->rtt_before_ns, r->rtt_after_ns);
+	snprintf(first, sizeof(first), "x %.14s", r->row[0].allocator);
+	printf("%-16s %9s %9s %9s %*s %9s %9s %5s %9s\n", "", "median", "min",
+	       "p99", 9, strlen(first) > 9 ? "x first" : first, "x calls",
+	       "x limit", "reps", "discarded");
+}
+
+static void row_print(const struct bench_result *r, const struct bench_row *row)
+{
+	const struct bench_series *s = &row->series;
+	struct bench_summary sum = bench_series_summary(s->value, s->n);
+
+	printf("%-16s %9.2f %9.2f %9.2f", row->allocator, sum.median, sum.min,
+	       sum.p99);
+	ratio_print(row_ratio(row, &r->row[0]));
+	ratio_print(row_ratio(row, row_find(r, "calls")));
+	ratio_print(row_ratio(row, row_find(r, "limit")));
+	printf(" %5zu %9u", s->n, s->discarded);
+	if (s->disturbed)
+		printf("  %u disturbed", s->disturbed);
+	if (r->workload == BENCH_PARALLEL)
+		printf("  %.2f x one thread",
+		       bench_series_ratio(s->value, s->one_thread, s->n));
+	if (s->counted)
+		printf("  %.0f zone locks/M",
+		       per_million(s, s->sum.zone_locks));
+	putchar('\n');
+}
+
+static void blocks_print(const struct bench_result *r)
+{
+	printf("%-16s %14s %14s %14s\n", "", "order-0 taken", "order-3 back",
+	       "order-9 back");
+	for (size_t i = 0; i < r->n; i++) {
+		const struct bench_series *s = &r->row[i].series;
+
+		printf("%-16s %14llu %14.0f %14u\n", r->row[i].allocator,
+		       (unsigned long long)s->pages,
+		       bench_series_summary(s->value, s->n).min, s->order9);
+	}
+}
+
+void bench_report_table(const struct bench_result *r)
+{
+	if (r->workload == BENCH_COALESCE) {
+		printf("\n%s: %s\n", bench_workloads[r->workload].name,
+		       bench_workloads[r->workload].what);
+		blocks_print(r);
+		return;
+	}
+	header_print(r);
+	for (size_t i = 0; i < r->n; i++)
+		row_print(r, &r->row[i]);
+	fflush(stdout);
+}
+
+/* ---- JSON ---- */
+
+static void double_add(struct json_object *o, const char *key, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.3f", value);
+	json_object_object_add(o, key, json_object_new_double_s(value, text));
+}
+
+static void integer_add(struct json_object *o, const char *key, uint64_t value)
+{
+	json_object_object_add(o, key, json_object_new_int64((int64_t)value));
+}
+
+static void text_add(struct json_object *o, const char *key, const char *value)
+{
+	json_object_object_add(o, key, json_object_new_string(value));
+}
+
+static void extras_add(struct json_object *o, const struct bench_result *r,
+		       const struct bench_series *s)
+{
+	if (bench_is_remote(r->workload)) {
+		double_add(o, "rtt_before_ns", r->rtt_before_ns);
+		double_add(o, "rtt_after_ns", r->rtt_after_ns);
+	}
+	if (r->workload == BENCH_PARALLEL) {
+		double_add(o, "one_thread",
+			   bench_series_summary(s->one_thread, s->n).median);
+		double_add(o, "ratio_to_one_thread",
+			   bench_series_ratio(s->value, s->one_thread, s->n));
+	}
+	if (r->workload == BENCH_COALESCE) {
+		integer_add(o, "order3_blocks",
+			    (uint64_t)bench_series_summary(s->value, s->n).min);
+		integer_add(o, "order9_blocks", s->order9);
+	}
+	if (s->counted) {
+		double_add(o, "zone_locks_per_million",
+			   per_million(s, s->sum.zone_locks));
+		double_add(o, "depot_gets_per_million",
+			   per_million(s, s->sum.depot_gets));
+		double_add(o, "depot_puts_per_million",
+			   per_million(s, s->sum.depot_puts));
+		double_add(o, "refills_per_million",
+			   per_million(s, s->sum.refills));
+		double_add(o, "drains_per_million",
+			   per_million(s, s->sum.drains));
+	}
+}
+
+static void ratios_add(struct json_object *o, const struct bench_result *r,
+		       const struct bench_row *row)
+{
+	struct json_object *ratios = json_object_new_object();
+
+	for (size_t i = 0; i < r->n; i++)
+		if (&r->row[i] != row)
+			double_add(ratios, r->row[i].allocator,
+				   row_ratio(row, &r->row[i]));
+	json_object_object_add(o, "ratio_to", ratios);
+}
+
+/* The machine's name for its processor; empty where it has none. */
+static void cpu_name_read(char *name, size_t size)
+{
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	char line[256];
+
+	name[0] = '\0';
+	while (f && fgets(line, sizeof(line), f)) {
+		char *colon = strchr(line, ':');
+
+		if (!colon || strncmp(line, "model name", 10) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(name, size, "%s", colon + 2);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+static void machine_add(struct json_object *o)
+{
+	struct utsname names;
+	char cpu[128];
+
+	cpu_name_read(cpu, sizeof(cpu));
+	text_add(o, "cpu", cpu);
+	if (uname(&names) == 0)
+		text_add(o, "kernel", names.release);
+}
+
+static void row_json(const struct bench_result *r, const struct bench_row *row)
+{
+	const struct bench_workload_info *w = &bench_workloads[r->workload];
+	const struct bench_series *s = &row->series;
+	struct bench_summary sum = bench_series_summary(s->value, s->n);
+	struct json_object *o = json_object_new_object();
+
+	text_add(o, "workload", w->name);
+	text_add(o, "allocator", row->allocator);
+	text_add(o, "unit", w->unit);
+	double_add(o, "min", sum.min);
+	double_add(o, "median", sum.median);
+	double_add(o, "p99", sum.p99);
+	integer_add(o, "reps", s->n);
+	integer_add(o, "discarded", s->discarded);
+	integer_add(o, "disturbed", s->disturbed);
+	integer_add(o, "pages", s->pages);
+	integer_add(o, "heap_mib", r->heap_mib);
+	text_add(o, "backing", row->backing);
+	integer_add(o, "threads", w->threads);
+	extras_add(o, r, s);
+	ratios_add(o, r, row);
+	machine_add(o);
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	json_object_put(o);
+}
+
+void bench_report_json(const struct bench_result *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		row_json(r, &r->row[i]);
+	fflush(stdout);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * report.h - what pcpbench prints: a table to read, or JSON to process.
+ */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include "catalog.h"
+#include "series.h"
+
+/* One workload's results, allocators in the order they were named. */
+struct bench_result {
+	unsigned workload;
+	unsigned heap_mib;
+	size_t n;
+	struct bench_row {
+		const char *allocator;
+		const char *backing;
+		struct bench_series series;
+	} row[BENCH_ALLOCATORS];
+	double rtt_before_ns, rtt_after_ns; /* 0: not measured */
+};
+
+void bench_report_table(const struct bench_result *r);
+void bench_report_json(const struct bench_result *r);
+
+#endif

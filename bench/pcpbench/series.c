@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * series.c - order statistics of repetitions.  No clock, no input or output.
+ */
+#include "series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static double *doubles_get(size_t n)
+{
+	double *d = calloc(n ? n : 1, sizeof(*d));
+
+	if (!d)
+		abort();
+	return d;
+}
+
+void bench_series_init(struct bench_series *s, size_t n)
+{
+	memset(s, 0, sizeof(*s));
+	s->value = doubles_get(n);
+	s->one_thread = doubles_get(n);
+}
+
+void bench_series_fini(struct bench_series *s)
+{
+	free(s->value);
+	free(s->one_thread);
+}
+
+static void counters_add(struct wire_counters *to, const struct wire_counters *c)
+{
+	to->taken += c->taken;
+	to->zone_locks += c->zone_locks;
+	to->depot_gets += c->depot_gets;
+	to->depot_puts += c->depot_puts;
+	to->refills += c->refills;
+	to->drains += c->drains;
+}
+
+void bench_series_add(struct bench_series *s, const struct wire_reply *r)
+{
+	s->value[s->n] = r->value;
+	s->one_thread[s->n] = r->one_thread;
+	s->n++;
+	s->disturbed += r->lost != 0;
+	s->pages = r->pages;
+	s->order9 = r->order9;
+	s->counted = r->counted != 0;
+	counters_add(&s->sum, &r->counters);
+}
+
+static int double_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_of_sorted(const double *d, size_t n)
+{
+	return n % 2 ? d[n / 2] : (d[n / 2 - 1] + d[n / 2]) / 2;
+}
+
+struct bench_summary bench_series_summary(const double *value, size_t n)
+{
+	struct bench_summary out = { 0, 0, 0 };
+	double *sorted;
+
+	if (!n)
+		return out;
+	sorted = doubles_get(n);
+	memcpy(sorted, value, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), double_compare);
+	out.min = sorted[0];
+	out.median = median_of_sorted(sorted, n);
+	out.p99 = sorted[(n * 99 + 99) / 100 - 1];
+	free(sorted);
+	return out;
+}
+
+double bench_series_ratio(const double *value, const double *base, size_t n)
+{
+	double *ratio = doubles_get(n);
+	double median;
+
+	for (size_t i = 0; i < n; i++)
+		ratio[i] = base[i] > 0 ? value[i] / base[i] : 0;
+	median = bench_series_summary(ratio, n).median;
+	free(ratio);
+	return median;
+}

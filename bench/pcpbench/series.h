@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * series.h - the repetitions of one allocator in one workload.  Pure.
+ *
+ * Entry i of every allocator's series was taken in turn i, within milliseconds
+ * of the others' entry i: so ratios are formed turn by turn, and the median is
+ * taken of the ratios.  That holds where a machine changes its speed between
+ * turns, which a ratio of medians does not.
+ */
+#ifndef BENCH_SERIES_H
+#define BENCH_SERIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+struct bench_series {
+	size_t n;
+	double *value;	    /* n of them */
+	double *one_thread; /* the same alone; 0 where not measured */
+	unsigned discarded; /* repetitions that lost the CPU */
+	unsigned disturbed; /* of the n, those that lost it and count, because
+			     * every try did */
+	uint64_t pages;	    /* of the last repetition */
+	uint32_t order9;
+	bool counted;
+	struct wire_counters sum;
+};
+
+struct bench_summary {
+	double min, median, p99;
+};
+
+/* Room for n repetitions; ends the process when there is no memory. */
+void bench_series_init(struct bench_series *s, size_t n);
+void bench_series_fini(struct bench_series *s);
+
+/* Adds a repetition; there must be room. */
+void bench_series_add(struct bench_series *s, const struct wire_reply *r);
+
+/* p99 by nearest rank: below 100 repetitions it is the largest. */
+struct bench_summary bench_series_summary(const double *value, size_t n);
+
+/* Median of value[i] / base[i]; 0 when n is 0 or a base is 0. */
+double bench_series_ratio(const double *value, const double *base, size_t n);
+
+#endif
