@@ -151,7 +151,7 @@ uint64_t pcpi_policy_zone_highsize(uint64_t managed_pages, uint64_t low_pages,
  * four batches are more than one sharer's part, batch is halved until they
  * fit; where not even batch 1 fits, high is 0 and nothing is cached.
  * A knob wins over what is derived, high_pages over fraction, and is bounded
- * in the same way.
+ * in the same way; a derived batch is halved to fit high_pages, too.
  */
 struct pcpi_pageset pcpi_policy_pageset(const struct pcpi_pageset_inputs *in);
 

@@ -256,12 +256,12 @@ uint32_t pcpi_policy_refill(struct pcpi_pcp_state *state,
 	return pages > 1 ? pcpi_max(pages >> order, 2u) : 1;
 }
 
-/* The step is at least a page, for an eighth of 7 is none and high would rest
- * there for ever. */
+/* Below 64 pages an eighth is rounded up: rounded down it is late (F6), and of 7
+ * pages it is nothing, so that high would rest there for ever. */
 static uint32_t decay_high(const struct pcpi_pcp_state *state,
 			   const struct pcpi_pageset *ps)
 {
-	uint32_t eighth = pcpi_max(state->high / 8, 1u);
+	uint32_t eighth = (state->high + (state->high < 64 ? 7 : 0)) / 8;
 	uint32_t high;
 
 	if (state->high <= ps->high_min)

@@ -19,7 +19,8 @@
  * deficit there is to remember.
  *
  * Whole rounds are taken at once: as many as the budget and the shortest list
- * allow.  They leave the cursor where it is.
+ * allow.  They leave the cursor where it is.  So does a drain from the only
+ * list that has pages: there is nobody to take turns with.
  *
  * Invariants (W: policy, sharing):
  * W1 take[i] <= lens[i]; and take[i] <= lens[i] - kept[i] unless no list has
@@ -64,13 +65,29 @@ static uint32_t count_left(const struct split *s, uint32_t i)
 	return (blocks > kept ? blocks - kept : 0) << s->shape->orders[i];
 }
 
-static uint32_t count_all_left(const struct split *s)
-{
-	uint32_t pages = 0;
+/* What the lists can give, seen together. */
+struct survey {
+	uint32_t pages;    /* in all                             */
+	uint32_t live;     /* lists that have any                */
+	uint32_t shortest; /* pages of the one that has fewest   */
+	uint32_t last;     /* one of them                        */
+};
 
-	for (uint32_t i = 0; i < s->shape->lists; i++)
-		pages += count_left(s, i);
-	return pages;
+static struct survey survey_lists(const struct split *s)
+{
+	struct survey all = {0, 0, UINT32_MAX, 0};
+
+	for (uint32_t i = 0; i < s->shape->lists; i++) {
+		uint32_t left = count_left(s, i);
+
+		if (left == 0)
+			continue;
+		all.pages += left;
+		all.live++;
+		all.shortest = pcpi_min(all.shortest, left);
+		all.last = i;
+	}
+	return all;
 }
 
 /* Takes pages, rounded up to whole blocks, from list i. */
@@ -89,25 +106,19 @@ static uint32_t take_pages(struct split *s, uint32_t i, uint32_t pages)
 static uint32_t take_rounds(struct split *s, uint32_t budget)
 {
 	uint32_t quantum = s->shape->quantum;
-	uint32_t shortest = UINT32_MAX;
-	uint32_t live = 0;
+	struct survey all;
 	uint32_t rounds;
 
-	for (uint32_t i = 0; i < s->shape->lists; i++) {
-		uint32_t left = count_left(s, i);
-
-		if (left != 0) {
-			live++;
-			shortest = pcpi_min(shortest, left);
-		}
-	}
-	if (shortest < quantum || budget / quantum < live)
+	if (budget < quantum)
 		return 0;
-	rounds = pcpi_min(shortest / quantum, budget / quantum / live);
+	all = survey_lists(s);
+	rounds = pcpi_min(all.shortest / quantum, budget / quantum / all.live);
+	if (rounds == 0)
+		return 0;
 	for (uint32_t i = 0; i < s->shape->lists; i++)
 		if (count_left(s, i) != 0)
 			take_pages(s, i, rounds * quantum);
-	return rounds * quantum * live;
+	return rounds * quantum * all.live;
 }
 
 /* What is left of the turn of the cursor's list, as far as list and budget
@@ -126,7 +137,9 @@ static uint32_t take_turn(struct split *s, struct pcpi_split_cursor *cursor,
 
 static void pass_turn(const struct split *s, struct pcpi_split_cursor *cursor)
 {
-	cursor->list = (cursor->list + 1) % s->shape->lists;
+	cursor->list++;
+	if (cursor->list == s->shape->lists)
+		cursor->list = 0;
 	cursor->spent = 0;
 }
 
@@ -146,24 +159,31 @@ uint32_t pcpi_policy_split(const struct pcpi_split_shape *shape,
 			   uint32_t *take)
 {
 	struct split s = {shape, lens, kept, take};
+	struct survey all;
 	uint32_t taken = 0;
 
 	PCPA_ASSERT(cursor->list < shape->lists);
 	PCPA_ASSERT(cursor->spent <= shape->quantum); /* W4 */
 	for (uint32_t i = 0; i < shape->lists; i++)
 		take[i] = 0;
-	if (count_all_left(&s) == 0)
-		s.kept = NULL;                         /* W1 */
-	budget = pcpi_min(budget, count_all_left(&s)); /* W2 */
+	all = survey_lists(&s);
+	if (all.pages == 0) {
+		s.kept = NULL; /* W1 */
+		all = survey_lists(&s);
+	}
+	budget = pcpi_min(budget, all.pages); /* W2 */
+	if (all.live == 1)
+		return take_pages(&s, all.last, budget);
 	while (taken < budget) {
 		if (cursor->spent == shape->quantum ||
 		    count_left(&s, cursor->list) == 0) {
 			pass_turn(&s, cursor);
 			continue;
 		}
-		taken += take_rounds(&s, budget - taken);
-		if (taken < budget)
-			taken += take_turn(&s, cursor, budget - taken);
+		/* A page less: the last turn leaves the cursor where single
+		 * steps would. */
+		taken += take_rounds(&s, budget - taken - 1);
+		taken += take_turn(&s, cursor, budget - taken);
 	}
 	return taken;
 }

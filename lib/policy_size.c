@@ -27,6 +27,7 @@
  * Y2 sharers * high_max <= managed / 8, and high_max <= the ring's capacity.
  * Y3 high_min <= high_max; equal for LEGACY and for every fixed bound.
  * Y4 high_max is 0 and batch 1, or 4 * batch <= cap.
+ *    Only a knob batch_pages may exceed a quarter of a knob high_pages.
  * Y5 a function's result grows with managed where everything else is equal.
  *
  * Concurrency: pure; any thread, no lock.  Cost: a few divisions; the square
@@ -155,13 +156,16 @@ static uint32_t count_sharers(const struct pcpi_pageset_inputs *in)
 	return pcpi_max(sharers, 1u);
 }
 
-/* Y4 */
+/* Y4; a batch that nobody asked for follows a high that somebody did. */
 static uint32_t fit_batch(const struct pcpi_pageset_inputs *in, uint32_t cap)
 {
 	uint32_t batch = in->batch_pages;
 
-	if (batch == 0)
+	if (batch == 0) {
 		batch = pcpi_policy_batch(in->managed_pages, in->page_bytes);
+		if (in->high_pages != 0)
+			cap = pcpi_min(cap, in->high_pages);
+	}
 	while (batch > 1 && batch > cap / MIN_BATCHES)
 		batch >>= 1;
 	return batch;

@@ -1,0 +1,765 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_policy_modern.c - the policy of Linux 6.7 and later, sections B2-B4 and
+ * free_high of section C of the specification, number by number; F6; X1-X6 of
+ * policy_pcp.c with random inputs.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "policy.h"
+
+#define BATCH 63u
+#define CAP (BATCH << PCPI_SCALE_MAX) /* 2016 */
+
+/* A cache that only counts. */
+struct sim {
+	struct pcpi_pageset ps;
+	struct pcpi_pcp_state state;
+	unsigned zone_flags;
+	bool pure_freer;
+};
+
+static struct sim start(uint32_t high_min, uint32_t high_max)
+{
+	return (struct sim){
+		.ps = {.high_min = high_min, .high_max = high_max, .batch = BATCH},
+	};
+}
+
+/* One free as a cache does it; returns the pages drained. */
+static uint32_t free_block(struct sim *s, unsigned order)
+{
+	bool free_high;
+	uint32_t pages;
+
+	s->state.count += 1u << order;
+	free_high = pcpi_policy_free_high(&s->state, &s->ps, order);
+	pcpi_policy_note_frees(&s->state, &s->ps, 1, order);
+	pages = pcpi_policy_drain(&s->state, &s->ps, s->zone_flags, free_high,
+				  s->pure_freer);
+	s->state.count -= pages;
+	return pages;
+}
+
+/* Frees single pages until one of them drains; returns how many pages. */
+static uint32_t free_to_drain(struct sim *s)
+{
+	for (uint32_t i = 0; i < 1000000; i++) {
+		uint32_t pages = free_block(s, 0);
+
+		if (pages != 0)
+			return pages;
+	}
+	return 0;
+}
+
+static void alloc(struct sim *s, uint32_t blocks)
+{
+	s->state.count -= blocks;
+	pcpi_policy_note_allocs(&s->state, blocks);
+}
+
+static void expect_drains(struct sim *s, const uint32_t *pages, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t got = free_to_drain(s);
+
+		cr_assert_eq(got, pages[i], "drain %zu: %u", i, got);
+	}
+}
+
+#define EXPECT_DRAINS(s, ...)                                                  \
+	do {                                                                   \
+		static const uint32_t pages_[] = {__VA_ARGS__};                \
+		expect_drains((s), pages_, sizeof(pages_) / sizeof(*pages_));  \
+	} while (0)
+
+static void start_random(void)
+{
+	const char *text = getenv("PCPI_SEED");
+	unsigned seed =
+		text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL);
+
+	fprintf(stderr, "PCPI_SEED=%u\n", seed);
+	srand(seed);
+}
+
+static uint32_t draw(uint32_t below)
+{
+	return (uint32_t)rand() % below;
+}
+
+/* ---- B2: drain ----------------------------------------------------------- */
+
+Test(policy_modern, drain_fixed_from_empty_is_751_at_once)
+{
+	struct sim s = start(814, 814);
+
+	EXPECT_DRAINS(&s, 751, 751, 751);
+	cr_expect_eq(s.state.count, 63);
+	cr_expect_eq(s.state.high, 814);
+}
+
+Test(policy_modern, drain_fixed_from_813_doubles)
+{
+	struct sim s = start(814, 814);
+
+	s.state.count = 813;
+	EXPECT_DRAINS(&s, 63, 64, 128, 256, 512, 751, 751);
+}
+
+Test(policy_modern, free_count_is_capped_at_2016)
+{
+	struct sim s = start(814, 814);
+
+	for (int i = 0; i < 2016; i++)
+		free_block(&s, 0);
+	cr_expect_eq(s.state.free_count, CAP);
+	EXPECT_DRAINS(&s, 751, 751);
+	cr_expect_eq(s.state.free_count, CAP);
+}
+
+Test(policy_modern, free_count_of_high_orders_passes_the_cap_by_a_block)
+{
+	struct sim s = start(814, 814);
+
+	s.state.free_count = CAP - 1;
+	pcpi_policy_note_frees(&s.state, &s.ps, 1, 3);
+	cr_expect_eq(s.state.free_count, CAP + 7);
+	pcpi_policy_note_frees(&s.state, &s.ps, 100, 3);
+	cr_expect_eq(s.state.free_count, CAP + 7);
+}
+
+Test(policy_modern, drain_after_one_allocation_is_still_751)
+{
+	struct sim s = start(814, 814);
+
+	s.state.count = 814;
+	s.state.free_count = CAP;
+	alloc(&s, 1);
+	cr_expect_eq(s.state.free_count, 1008);
+	EXPECT_DRAINS(&s, 751);
+}
+
+Test(policy_modern, drain_after_four_allocations_restarts_at_197)
+{
+	struct sim s = start(814, 814);
+
+	/* They leave 71 frees to the next drain. */
+	s.state.count = 747;
+	s.state.free_count = CAP;
+	alloc(&s, 4);
+	cr_expect_eq(s.state.free_count, 126);
+	EXPECT_DRAINS(&s, 197, 394, 751, 751);
+}
+
+Test(policy_modern, drain_auto_converges_to_cap_and_a_batch)
+{
+	static const uint32_t at[] = {814, 877, 1691, 2079, 2079, 2079};
+	static const uint32_t pages[] = {751, 814, 1628, 2016, 2016, 2016};
+	static const uint32_t high[] = {877, 1691, 2079, 2079, 2079, 2079};
+	struct sim s = start(814, 20000);
+
+	for (size_t i = 0; i < 6; i++) {
+		cr_expect_eq(free_to_drain(&s), pages[i], "drain %zu", i);
+		cr_expect_eq(s.state.count + pages[i], at[i], "drain %zu", i);
+		cr_expect_eq(s.state.high, high[i], "drain %zu: high %u", i,
+			     s.state.high);
+	}
+}
+
+Test(policy_modern, drain_of_a_pure_freer_leaves_high_alone)
+{
+	struct sim s = start(814, 20000);
+
+	s.pure_freer = true;
+	EXPECT_DRAINS(&s, 751, 751, 751);
+	cr_expect_eq(s.state.high, 814);
+}
+
+Test(policy_modern, drain_below_high_watermark_is_a_batch_a_free)
+{
+	struct sim s = start(814, 20000);
+
+	s.state.high = 10000;
+	s.state.count = 9000;
+	s.zone_flags = PCPI_ZONE_BELOW_HIGH;
+	for (uint32_t i = 1; i <= 10; i++) {
+		cr_expect_eq(free_block(&s, 0), 63);
+		cr_expect_eq(s.state.high, 10000 - 63 * i);
+	}
+	/* 9937, 9874, 9811, ... down to high_min and no further. */
+	for (int i = 0; i < 1000; i++)
+		free_block(&s, 0);
+	cr_expect_eq(s.state.high, 814);
+	cr_expect_lt(s.state.count, 814);
+}
+
+Test(policy_modern, drain_below_high_watermark_spares_a_fixed_bound)
+{
+	struct sim s = start(814, 814);
+
+	s.zone_flags = PCPI_ZONE_BELOW_HIGH;
+	s.state.count = 700;
+	cr_expect_eq(free_block(&s, 0), 0);
+	EXPECT_DRAINS(&s, 114);
+	cr_expect_eq(s.state.high, 814);
+}
+
+Test(policy_modern, drain_in_reclaim_is_a_batch_a_free_down_to_252)
+{
+	struct sim s = start(814, 20000);
+	uint32_t frees = 0;
+
+	s.state.high = 10000;
+	s.state.count = 9000;
+	s.zone_flags = PCPI_ZONE_RECLAIM_ACTIVE;
+	for (int i = 0; i < 63; i++, frees++)
+		cr_assert_eq(free_block(&s, 0), 63);
+	/* From then on with the pages freed in a row, 189 at most. */
+	while (s.state.count >= 252 && frees < 1000) {
+		uint32_t pages = free_block(&s, 0);
+
+		frees++;
+		if (pages == 0)
+			break;
+		cr_assert_eq(pages, frees < 189 ? frees : 189);
+	}
+	cr_expect_lt(s.state.count, 252);
+	cr_expect_eq(free_block(&s, 0), 0);
+}
+
+Test(policy_modern, drain_in_reclaim_before_below_high)
+{
+	struct sim s = start(814, 20000);
+
+	s.state.high = 10000;
+	s.state.count = 300;
+	s.zone_flags = PCPI_ZONE_BELOW_HIGH;
+	cr_expect_eq(free_block(&s, 0), 0);
+	s.zone_flags |= PCPI_ZONE_RECLAIM_ACTIVE;
+	cr_expect_eq(free_block(&s, 0), 63);
+}
+
+Test(policy_modern, drain_disabled_gives_each_block_back)
+{
+	struct sim s = start(0, 0);
+
+	s.ps.batch = 1;
+	s.state.high = 5000; /* from before */
+	cr_expect_eq(free_block(&s, 0), 1);
+	cr_expect_eq(s.state.high, 0);
+	cr_expect_eq(free_block(&s, 0), 1);
+	s.zone_flags = PCPI_ZONE_BELOW_HIGH | PCPI_ZONE_RECLAIM_ACTIVE;
+	cr_expect_eq(free_block(&s, 0), 1);
+	cr_expect_eq(s.state.count, 0);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0), 1);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 3), 1);
+}
+
+Test(policy_modern, high_is_clamped_when_used_not_before)
+{
+	struct sim s = start(814, 20000);
+
+	s.state.high = 30000;
+	cr_expect_eq(pcpi_policy_drain_bound(&s.state, &s.ps, 0), 20000);
+	cr_expect_eq(s.state.high, 30000);
+	free_block(&s, 0);
+	cr_expect_eq(s.state.high, 20000);
+	s.state.high = 100;
+	pcpi_policy_refill(&s.state, &s.ps, PCPI_ZONE_BELOW_HIGH, 0);
+	cr_expect_eq(s.state.high, 814);
+}
+
+/* ---- C: high orders ------------------------------------------------------ */
+
+Test(policy_modern, free_high_needs_a_batch_and_half_of_high_min)
+{
+	struct sim s = start(814, 814);
+
+	s.state.prev_free_high_order = true;
+	s.state.free_count = 469; /* 63 + 407 = 470 */
+	cr_expect(!pcpi_policy_free_high(&s.state, &s.ps, 1));
+	s.state.free_count = 470;
+	cr_expect(pcpi_policy_free_high(&s.state, &s.ps, 1));
+	cr_expect(pcpi_policy_free_high(&s.state, &s.ps, 3));
+	cr_expect(!pcpi_policy_free_high(&s.state, &s.ps, 0));
+	cr_expect(!pcpi_policy_free_high(&s.state, &s.ps, 4));
+	s.state.prev_free_high_order = false;
+	cr_expect(!pcpi_policy_free_high(&s.state, &s.ps, 3));
+}
+
+Test(policy_modern, free_high_with_a_large_cache_keeps_a_batch)
+{
+	struct sim s = start(814, 814);
+
+	s.state.prev_free_high_order = true;
+	s.state.free_high_batch = true;
+	s.state.free_count = 2016;
+	s.state.count = 62;
+	cr_expect(!pcpi_policy_free_high(&s.state, &s.ps, 3));
+	s.state.count = 63;
+	cr_expect(pcpi_policy_free_high(&s.state, &s.ps, 3));
+}
+
+Test(policy_modern, prev_free_high_order_is_set_by_orders_1_to_3_only)
+{
+	static const bool set[] = {false, true, true, true, false, false};
+	struct sim s = start(814, 814);
+
+	for (unsigned order = 0; order < 6; order++) {
+		s.state.prev_free_high_order = !set[order];
+		pcpi_policy_note_frees(&s.state, &s.ps, 0, order);
+		cr_expect_eq(s.state.prev_free_high_order, !set[order]);
+		pcpi_policy_note_frees(&s.state, &s.ps, 1, order);
+		cr_expect_eq(s.state.prev_free_high_order, set[order]);
+	}
+}
+
+Test(policy_modern, drain_of_a_high_order_freer_empties_the_cache)
+{
+	struct sim s = start(814, 20000);
+	int frees = 0;
+
+	/* The 60th block finds 472 pages freed in a row. */
+	while (free_block(&s, 3) == 0)
+		frees++;
+	cr_expect_eq(frees, 59);
+	cr_expect_eq(s.state.count, 0);
+	cr_expect_eq(s.state.high, 814);
+	cr_expect_eq(free_block(&s, 3), 8);
+	/* A single page in between breaks the row. */
+	cr_expect_eq(free_block(&s, 0), 0);
+	cr_expect_eq(free_block(&s, 3), 0);
+	cr_expect_eq(free_block(&s, 3), 17);
+}
+
+Test(policy_modern, drain_of_a_high_order_freer_is_capped)
+{
+	struct sim s = start(814, 20000);
+
+	s.state.high = 20000;
+	s.state.count = 10000;
+	cr_expect_eq(pcpi_policy_drain(&s.state, &s.ps, 0, true, false), 2016);
+	cr_expect_eq(s.state.high, 20000 - 2016);
+}
+
+/* ---- B3: refill ---------------------------------------------------------- */
+
+Test(policy_modern, refill_fixed_doubles_to_751)
+{
+	static const uint32_t blocks[] = {63, 126, 252, 504, 751, 751};
+	struct sim s = start(814, 814);
+
+	for (size_t i = 0; i < 6; i++)
+		cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0),
+			     blocks[i], "refill %zu", i);
+	cr_expect_eq(s.state.alloc_factor, 4);
+	cr_expect_eq(s.state.high, 814);
+}
+
+Test(policy_modern, refill_auto_doubles_to_2016_and_lifts_high)
+{
+	static const uint32_t blocks[] = {63, 126, 252, 504, 1008, 2016, 2016};
+	static const uint32_t high[] = {877,  1003, 1255, 1759,
+					2767, 4783, 6799};
+	struct sim s = start(814, 20000);
+
+	for (size_t i = 0; i < 7; i++) {
+		cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0),
+			     blocks[i], "refill %zu", i);
+		cr_expect_eq(s.state.high, high[i], "refill %zu: high %u", i,
+			     s.state.high);
+	}
+	for (int i = 0; i < 100; i++)
+		pcpi_policy_refill(&s.state, &s.ps, 0, 0);
+	cr_expect_eq(s.state.high, 20000);
+}
+
+Test(policy_modern, refill_factor_is_halved_by_each_free)
+{
+	struct sim s = start(814, 20000);
+
+	s.state.alloc_factor = 5;
+	pcpi_policy_note_frees(&s.state, &s.ps, 1, 0);
+	cr_expect_eq(s.state.alloc_factor, 2);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0), 252);
+	pcpi_policy_note_frees(&s.state, &s.ps, 2, 0);
+	cr_expect_eq(s.state.alloc_factor, 0);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0), 63);
+}
+
+Test(policy_modern, refill_below_high_watermark_leaves_high)
+{
+	struct sim s = start(814, 20000);
+
+	for (int i = 0; i < 6; i++)
+		pcpi_policy_refill(&s.state, &s.ps, PCPI_ZONE_BELOW_HIGH, 0);
+	cr_expect_eq(s.state.high, 814);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, PCPI_ZONE_BELOW_HIGH, 0),
+		     751);
+}
+
+Test(policy_modern, refill_of_a_high_order_is_a_batch_of_pages)
+{
+	struct sim s = start(814, 20000);
+
+	s.state.alloc_factor = 5;
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 1), 31);
+	cr_expect_eq(s.state.high, 877);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 2), 15);
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 3), 7);
+	cr_expect_eq(s.state.alloc_factor, 5);
+	s.ps.batch = 7;
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 3), 2);
+	s.ps.batch = 1;
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 3), 1);
+}
+
+Test(policy_modern, refill_of_a_full_cache_is_one_batch)
+{
+	struct sim s = start(814, 814);
+
+	s.state.alloc_factor = 5;
+	s.state.count = 813; /* of other orders */
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0), 63);
+	s.state.count = 5000;
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0), 63);
+	s.state.count = 600;
+	cr_expect_eq(pcpi_policy_refill(&s.state, &s.ps, 0, 0), 151);
+}
+
+/* ---- B4: decay ----------------------------------------------------------- */
+
+Test(policy_modern, decay_of_an_empty_cache_takes_25_ticks)
+{
+	static const uint32_t high[] = {17500, 15313, 13399};
+	struct sim s = start(814, 20000);
+	uint32_t ticks = 0;
+
+	s.state.high = 20000;
+	for (bool more = true; more; ticks++) {
+		struct pcpi_decay todo = pcpi_policy_decay(&s.state, &s.ps);
+
+		cr_assert_eq(todo.pages, 0);
+		if (ticks < 3)
+			cr_expect_eq(s.state.high, high[ticks]);
+		more = todo.more;
+	}
+	cr_expect_eq(s.state.high, 814);
+	cr_expect_eq(ticks, 25);
+}
+
+Test(policy_modern, decay_of_a_full_cache_rests_at_the_26th_tick)
+{
+	static const uint32_t pages[] = {2016, 2016, 1996, 1746};
+	struct sim s = start(814, 20000);
+
+	s.state.high = s.state.count = 20000;
+	for (uint32_t tick = 1; tick <= 26; tick++) {
+		struct pcpi_decay todo = pcpi_policy_decay(&s.state, &s.ps);
+
+		s.state.count -= todo.pages;
+		if (tick <= 4)
+			cr_expect_eq(todo.pages, pages[tick - 1]);
+		cr_expect_eq(s.state.high == 814, tick >= 25, "tick %u", tick);
+		cr_expect_eq(todo.more, tick < 26, "tick %u", tick);
+		cr_expect_eq(todo.pages != 0, tick < 26, "tick %u", tick);
+	}
+	cr_expect_eq(s.state.count, 814);
+}
+
+/* Ticks until a cache does nothing any more, and F6's bound of them. */
+static uint32_t count_ticks(struct sim *s)
+{
+	for (uint32_t ticks = 1; ticks < 10000; ticks++) {
+		struct pcpi_decay todo = pcpi_policy_decay(&s->state, &s->ps);
+
+		s->state.count -= todo.pages;
+		if (!todo.more)
+			return ticks;
+	}
+	return UINT32_MAX;
+}
+
+static uint32_t bound_ticks(const struct sim *s)
+{
+	double step = s->ps.batch << PCPI_SCALE_MAX;
+	double k = ceil((s->state.count - 8 * step) / step);
+	double high = k > 0 ? 8 * step : s->state.high;
+	double shrink = ceil(log(high / s->ps.high_min) / log(8.0 / 7.0));
+
+	return (uint32_t)(fmax(k, 0) + fmax(shrink, 0) + 3);
+}
+
+static void expect_ticks(uint32_t high, uint32_t count, uint32_t ticks,
+			 uint32_t bound)
+{
+	struct sim s = start(814, high);
+
+	s.state.high = high;
+	s.state.count = count;
+	cr_expect_eq(bound_ticks(&s), bound, "%u", bound_ticks(&s));
+	cr_expect_eq(count_ticks(&s), ticks);
+}
+
+Test(policy_modern, decay_of_the_specifications_cases_keeps_the_bound)
+{
+	expect_ticks(20000, 20000, 26, 28);
+	expect_ticks(84650, 84650, 58, 60);
+	expect_ticks(84650, 0, 35, 38);
+}
+
+Test(policy_modern, decay_of_small_caches_reaches_high_min)
+{
+	for (uint32_t high_min = 4; high_min < 300; high_min++) {
+		for (uint32_t high = high_min; high < 3000; high += 3) {
+			struct sim s = start(high_min, 3000);
+			uint32_t bound;
+
+			s.ps.batch = high_min / 4;
+			s.state.high = s.state.count = high;
+			bound = bound_ticks(&s);
+			cr_assert_leq(count_ticks(&s), bound, "%u to %u", high,
+				      high_min);
+			cr_assert_eq(s.state.high, high_min);
+			cr_assert_leq(s.state.count, high_min);
+		}
+	}
+}
+
+Test(policy_modern, decay_to_zero_reaches_zero)
+{
+	struct sim s = start(0, 0);
+
+	s.ps.batch = 1;
+	s.state.high = s.state.count = 1000;
+	cr_expect_lt(count_ticks(&s), 60);
+	cr_expect_eq(s.state.count, 0);
+	cr_expect_eq(s.state.high, 0);
+}
+
+Test(policy_modern, decay_of_a_high_that_was_never_set_drains_nothing)
+{
+	struct sim s = start(814, 20000);
+	struct pcpi_decay todo;
+
+	s.state.count = 500;
+	todo = pcpi_policy_decay(&s.state, &s.ps);
+	cr_expect_eq(todo.pages, 0);
+	cr_expect(!todo.more);
+}
+
+Test(policy_modern, decay_after_the_zone_shrank_goes_in_steps)
+{
+	struct sim s = start(814, 1000);
+
+	s.state.high = s.state.count = 20000;
+	while (s.state.count > 1000) {
+		struct pcpi_decay todo = pcpi_policy_decay(&s.state, &s.ps);
+
+		cr_assert(todo.pages > 0 && todo.pages <= CAP);
+		s.state.count -= todo.pages;
+	}
+	cr_expect_leq(s.state.high, 1000);
+}
+
+/* ---- Random -------------------------------------------------------------- */
+
+static struct sim random_sim(void)
+{
+	struct sim s = start(0, 0);
+
+	s.ps.legacy = draw(4) == 0;
+	s.ps.batch = 1 + draw(1u << draw(12));
+	s.ps.high_min = draw(8) ? 4 * s.ps.batch + draw(1u << draw(16))
+				: draw(8 * s.ps.batch);
+	s.ps.high_max = s.ps.high_min;
+	if (!s.ps.legacy && draw(3))
+		s.ps.high_max += draw(1u << draw(18));
+	s.state.count = draw(1u << draw(18));
+	s.state.high = draw(1u << draw(18));
+	s.state.free_count = draw((s.ps.batch << PCPI_SCALE_MAX) + 8);
+	s.state.free_factor = draw(PCPI_SCALE_MAX + 1);
+	s.state.alloc_factor = draw(PCPI_SCALE_MAX + 1);
+	s.state.prev_free_high_order = draw(2) != 0;
+	s.state.free_high_batch = draw(2) != 0;
+	s.zone_flags = draw(4);
+	s.pure_freer = draw(2) != 0;
+	return s;
+}
+
+static bool high_is_within(const struct sim *s)
+{
+	return s->ps.high_min <= s->state.high &&
+	       s->state.high <= s->ps.high_max;
+}
+
+Test(policy_modern, note_random_runs_equal_single_steps)
+{
+	start_random();
+	for (int i = 0; i < 20000; i++) {
+		struct sim a = random_sim(), b = a;
+		uint32_t n = draw(1u << draw(10));
+		unsigned order = draw(5);
+
+		pcpi_policy_note_frees(&a.state, &a.ps, n, order);
+		for (uint32_t k = 0; k < n; k++)
+			pcpi_policy_note_frees(&b.state, &b.ps, 1, order);
+		cr_assert_eq(a.state.free_count, b.state.free_count);
+		cr_assert_eq(a.state.alloc_factor, b.state.alloc_factor);
+		cr_assert_eq(a.state.prev_free_high_order,
+			     b.state.prev_free_high_order);
+		cr_assert_lt(a.state.free_count,
+			     (a.ps.batch << PCPI_SCALE_MAX) + 16);
+		n = draw(40);
+		pcpi_policy_note_allocs(&a.state, n);
+		for (uint32_t k = 0; k < n; k++)
+			pcpi_policy_note_allocs(&b.state, 1);
+		cr_assert_eq(a.state.free_count, b.state.free_count);
+		cr_assert_eq(a.state.free_factor, b.state.free_factor);
+	}
+}
+
+Test(policy_modern, drain_random_states_are_bounded_and_agree_with_the_bound)
+{
+	start_random();
+	for (int i = 0; i < 300000; i++) {
+		struct sim s = random_sim(), was = s;
+		uint32_t bound =
+			pcpi_policy_drain_bound(&s.state, &s.ps, s.zone_flags);
+		uint32_t pages = pcpi_policy_drain(&s.state, &s.ps, s.zone_flags,
+						   false, s.pure_freer);
+
+		cr_assert_leq(pages, s.state.count);
+		cr_assert_leq(pages, (s.ps.batch << PCPI_SCALE_MAX) + 7);
+		cr_assert_eq(pages != 0,
+			     s.state.count != 0 && s.state.count >= bound);
+		cr_assert(high_is_within(&s));
+		if (s.pure_freer || s.zone_flags)
+			cr_assert(s.state.high <= was.state.high ||
+				  s.state.high == s.ps.high_min);
+	}
+}
+
+Test(policy_modern, drain_random_free_high_takes_all_or_the_cap)
+{
+	start_random();
+	for (int i = 0; i < 100000; i++) {
+		struct sim s = random_sim();
+		uint32_t cap = s.ps.batch << PCPI_SCALE_MAX;
+
+		s.ps.legacy = false;
+		cr_assert_eq(pcpi_policy_drain(&s.state, &s.ps, s.zone_flags,
+					       true, s.pure_freer),
+			     s.state.count < cap ? s.state.count : cap);
+		cr_assert(high_is_within(&s));
+	}
+}
+
+Test(policy_modern, refill_random_states_leave_room_for_a_batch)
+{
+	start_random();
+	for (int i = 0; i < 300000; i++) {
+		struct sim s = random_sim();
+		unsigned order = draw(4);
+		uint32_t blocks = pcpi_policy_refill(&s.state, &s.ps,
+						     s.zone_flags, order);
+		uint32_t batch = s.ps.batch, high = s.state.high;
+
+		cr_assert_geq(blocks, 1);
+		cr_assert(high_is_within(&s));
+		cr_assert_leq(s.state.alloc_factor, PCPI_SCALE_MAX);
+		cr_assert_leq(blocks << order,
+			      (batch << PCPI_SCALE_MAX) + (2u << order));
+		/* No ping-pong: neither does the refill itself reach the bound
+		 * nor do a batch of frees after it. */
+		if (order == 0 && high >= 4 * batch && !s.ps.legacy &&
+		    s.state.count + 2 * batch <= high)
+			cr_assert_leq(s.state.count + blocks + batch, high);
+	}
+}
+
+Test(policy_modern, decay_random_states_sink_until_idle)
+{
+	start_random();
+	for (int i = 0; i < 3000; i++) {
+		struct sim s = random_sim();
+
+		cr_assert_lt(count_ticks(&s), 10000);
+		cr_assert_eq(s.state.high, s.ps.high_min);
+		cr_assert_leq(s.state.count, s.ps.high_min);
+	}
+}
+
+/* A cache of four lists, as real as blocks that are only counted can be. */
+static void cache_drain(struct sim *s, uint32_t *lens, uint32_t pages,
+			struct pcpi_split_cursor *cursor)
+{
+	uint32_t take[PCPI_PCP_ORDERS];
+
+	s->state.count -= pcpi_policy_split(&pcpi_split_cache, lens, NULL,
+					    pages, cursor, take);
+	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++)
+		lens[o] -= take[o];
+}
+
+static void cache_free(struct sim *s, uint32_t *lens, unsigned order,
+		       struct pcpi_split_cursor *cursor)
+{
+	uint32_t pages;
+
+	lens[order]++;
+	pages = free_block(s, order);
+	s->state.count += pages; /* which blocks, the split says */
+	cache_drain(s, lens, pages, cursor);
+}
+
+static void cache_alloc(struct sim *s, uint32_t *lens, unsigned order)
+{
+	if (lens[order] == 0) {
+		lens[order] = pcpi_policy_refill(&s->state, &s->ps,
+						 s->zone_flags, order);
+		s->state.count += lens[order] << order;
+	}
+	lens[order]--;
+	s->state.count -= 1u << order;
+	pcpi_policy_note_allocs(&s->state, 1);
+}
+
+static uint32_t sum_pages(const uint32_t *lens)
+{
+	return lens[0] + 2 * lens[1] + 4 * lens[2] + 8 * lens[3];
+}
+
+Test(policy_modern, cache_random_traffic_keeps_its_bound)
+{
+	start_random();
+	for (int i = 0; i < 500; i++) {
+		uint32_t lens[PCPI_PCP_ORDERS] = {0};
+		struct pcpi_split_cursor cursor = {0, 0};
+		struct sim s = random_sim();
+		uint32_t frees = 1 + draw(9), slack;
+
+		s.state.count = 0;
+		if (s.ps.high_min < 4 * s.ps.batch)
+			s.ps.high_min = s.ps.high_max = 4 * s.ps.batch;
+		/* One refill of each order may come on top. */
+		slack = PCPI_PCP_ORDERS * (s.ps.batch + 16);
+		for (int k = 0; k < 3000; k++) {
+			unsigned order = draw(4) ? 0 : draw(4);
+
+			if (draw(10) < frees)
+				cache_free(&s, lens, order, &cursor);
+			else
+				cache_alloc(&s, lens, order);
+			cr_assert_eq(sum_pages(lens), s.state.count);
+			cr_assert_leq(s.state.count, s.ps.high_max + slack);
+		}
+	}
+}
