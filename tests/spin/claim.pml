@@ -11,10 +11,13 @@
  *     read claim                         membarrier: the owner's stores are out
  *     NONE:    use the ring              poll busy until 0, or give up
  *     CLAIMED: go around the cache       0:       take the ring, claim = NONE
- *     PENDING: empty the ring,           give up: claim = PENDING
- *              PENDING -> NONE by
- *              compare and swap
+ *     PENDING: busy = 0, settle,         give up: claim = PENDING
+ *              begin again
  *     busy = 0       (may be late)
+ *
+ *   settle: PENDING -> NONE by compare and swap; then, if that was it, the
+ *   owner empties the ring with the mark set.  In this order: a drainer that
+ *   claims in between cuts the emptying short and takes the duty over.
  *
  * What the machine may do: a plain store waits in a first-in first-out buffer
  * of its processor until the process `machine` writes it to memory, at any
@@ -25,7 +28,8 @@
  *
  * What is asserted
  *   M1  Owner and drainer never use the ring at once, nor do two drainers.
- *   M2  Whenever claim becomes NONE the ring is empty: no claim is lost.
+ *   M2  A drainer leaves an empty ring; and a drain that was asked for is
+ *       done or still asked for at the end of each call of the owner.
  *   M3  Every block that was put in is in the ring or in the depot at the end.
  *   M4  The owner's next call after a claim that was given up settles it.
  *   M5  Nobody waits for ever (spin's invalid end states); and the owner has
@@ -39,7 +43,8 @@
  *   NO_MEMBARRIER            the barrier is forgotten            M1 fails
  *   EXCHANGE + PLAIN_CLAIM   the drainer's exchange is forgotten M1 fails
  *   PLAIN_SETTLE             the owner stores NONE over PENDING
- *                            without comparing                   M1-M4 fail
+ *                            without comparing                   M1, M2 fail
+ *   SETTLE_LATE              the owner empties the ring first    M2 fails
  */
 
 #ifndef CALLS
@@ -77,7 +82,7 @@ byte ring_newest = 0;
 /* What really happens, for the assertions; no process decides by it. */
 byte owner_inside = 0;
 byte drainers_inside = 0;
-bool owed = false; /* a drainer gave up since the ring was last emptied */
+bool owed = false; /* a drainer gave up and nobody emptied the ring since */
 byte put_in = 0;
 byte depot = 0;
 byte drainers_done = 0;
@@ -159,50 +164,109 @@ inline owner_enter()
 	}
 }
 
-/* Puts one block in and, when told to, takes them all to a private batch. */
+/* Takes all blocks to a private batch, unless claimed. */
+inline ring_flush()
+{
+	owner_mark();
+	seen = claim;
+	if
+	:: seen == CLAIMED -> owner_unmark()
+	:: else ->
+		owner_enter();
+		ring_read(blocks);
+		ring_write(0);
+		owed = false;
+		owner_unmark();
+		/* The mark is clear before any lock is taken. */
+		atomic {
+			depot = depot + blocks;
+			blocks = 0
+		}
+	fi
+}
+
+/* Accepts what a drainer that gave up has asked for. */
+inline pending_clear()
+{
+#ifdef PLAIN_SETTLE
+	owner_stores ! CLAIM, NONE;
+	accepted = true
+#else
+	atomic {
+		empty(owner_stores) ->
+		if
+		:: claim == PENDING ->
+			claim = NONE;
+			accepted = true
+		:: else /* claimed again: it is that drainer's */
+		fi
+	}
+#endif
+}
+
+inline owner_settle()
+{
+	if
+	:: claim == PENDING ->
+#ifdef SETTLE_LATE
+		ring_flush();
+		pending_clear()
+#else
+		pending_clear();
+		if
+		:: accepted -> ring_flush()
+		:: else
+		fi
+#endif
+		;
+		accepted = false
+	:: else
+	fi
+}
+
+inline ring_push()
+{
+	owner_enter();
+	ring_read(blocks);
+	ring_write(blocks + 1);
+	atomic {
+		put_in++;
+		blocks = 0
+	};
+	owner_unmark()
+}
+
+/* Puts one block in: the hot way, or the slow one on any claim. */
 inline owner_call()
 {
 	owner_mark();
 	seen = claim;
 	if
-	:: seen == NONE ->
-		owner_enter();
-		ring_read(blocks);
-		ring_write(blocks + 1);
-		put_in++;
-		owner_unmark()
-	:: seen == CLAIMED ->
-		/* Around: the block goes where the locks are. */
+	:: seen == NONE -> ring_push()
+	:: else ->
 		owner_unmark();
-		atomic { put_in++; depot++ }
-	:: seen == PENDING ->
-		owner_enter();
-		ring_read(blocks);
-		ring_write(0);
-#ifdef PLAIN_SETTLE
-		owner_stores ! CLAIM, NONE;
-#else
-		atomic {
-			empty(owner_stores) ->
-			if
-			:: claim == PENDING ->
-				assert(ring == 0); /* M2 */
-				owed = false;
-				claim = NONE
-			:: else /* claimed again: that drainer finds it empty */
-			fi
-		};
-#endif
-		owner_unmark();
-		/* The mark is clear before any lock is taken. */
-		atomic { depot = depot + blocks }
+		owner_settle();
+		owner_mark();
+		seen = claim;
+		if
+		:: seen == CLAIMED ->
+			/* Around: the block goes where the locks are. */
+			owner_unmark();
+			atomic {
+				put_in++;
+				depot++
+			}
+		:: else -> ring_push()
+		fi
 	fi;
-	blocks = 0
+	/* M2, where no drainer is in the middle of a claim */
+	assert(!owed || claim != NONE || len(drainer_stores) > 0)
 }
 
 active proctype owner()
 {
 	byte seen, blocks, calls;
+	bool accepted;
 
 	do
 	:: calls < CALLS ->
