@@ -19,10 +19,10 @@
  * can't be honoured.
  *
  * Invariants
- *  K1  Every field of struct pcpa_heap_options but struct_size is in the table
+ *  J1  Every field of struct pcpa_heap_options but struct_size is in the table
  *      exactly once, in the order of the struct.
- *  K2  Output parameters are written on success only.
- *  K3  Every error text has the name and the value of the knob at fault.
+ *  J2  Output parameters are written on success only.
+ *  J3  Every error text has the name and the value of the knob at fault.
  *
  * Concurrency: pure; no state.
  * Cost: linear in the number of knobs; only at heap creation.

@@ -29,8 +29,8 @@
  * JSON members are only ever added.  Nothing printed needs escaping.
  *
  * Invariants
- *  S1  Every field of struct pcpa_stats but struct_size is in the table once.
- *  S2  An open JSON node has its list of caches or, later, of arenas open.
+ *  Q1  Every field of struct pcpa_stats but struct_size is in the table once.
+ *  Q2  An open JSON node has its list of caches or, later, of arenas open.
  *
  * Concurrency: pure; the writer belongs to its caller.
  * Cost: linear in the text.
@@ -95,7 +95,7 @@ const struct pcpi_stats_field pcpi_stats_fields[] = {
 const size_t pcpi_stats_fields_count =
 	sizeof(pcpi_stats_fields) / sizeof(pcpi_stats_fields[0]);
 
-/* S1: one entry for each 64-bit word behind the size. */
+/* Q1: one entry for each 64-bit word behind the size. */
 _Static_assert(sizeof(pcpi_stats_fields) / sizeof(pcpi_stats_fields[0]) ==
 		       (sizeof(struct pcpa_stats) -
 			offsetof(struct pcpa_stats, managed_pages)) /
@@ -285,7 +285,7 @@ static void json_node(struct pcpi_text *t, const struct pcpi_stats_node *n)
 	pcpi_text_add(t, ",\"below_high\":%s,\"reclaim_active\":%s",
 		      json_bool(n->flags & PCPI_STATS_BELOW_HIGH),
 		      json_bool(n->flags & PCPI_STATS_RECLAIM_ACTIVE));
-	pcpi_text_add(t, ",\"cache_list\":["); /* S2 */
+	pcpi_text_add(t, ",\"cache_list\":["); /* Q2 */
 }
 
 static void json_cache(struct pcpi_text *t, const struct pcpi_stats_cache *c)
@@ -378,7 +378,7 @@ void pcpi_stats_put_node(struct pcpi_stats_writer *w,
 void pcpi_stats_put_cache(struct pcpi_stats_writer *w,
 			  const struct pcpi_stats_cache *c)
 {
-	PCPA_ASSERT(w->stage == STAGE_CACHES); /* S2 */
+	PCPA_ASSERT(w->stage == STAGE_CACHES); /* Q2 */
 	if (w->format == PCPA_STATS_ZONEINFO)
 		zoneinfo_cache(&w->text, c);
 	if (w->format == PCPA_STATS_JSON) {
@@ -393,7 +393,7 @@ void pcpi_stats_put_arena(struct pcpi_stats_writer *w,
 {
 	const bool first = w->stage == STAGE_CACHES;
 
-	PCPA_ASSERT(first || w->stage == STAGE_ARENAS); /* S2 */
+	PCPA_ASSERT(first || w->stage == STAGE_ARENAS); /* Q2 */
 	if (w->format == PCPA_STATS_ZONEINFO) {
 		if (first)
 			pcpi_text_add(&w->text, "  arenas\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_config.c - knobs from text and from structs of any size, and from the
- * environment.  K1-K3 of config.c, V1 of env.c (V2 needs a set-user-id program
+ * environment.  J1-J3 of config.c, V1 of env.c (V2 needs a set-user-id program
  * and is left to review).
  */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_stats_format.c - the four texts, S1 and S2 of stats_format.c, and that
+ * test_stats_format.c - the four texts, Q1 and Q2 of stats_format.c, and that
  * nothing is written past the buffer.  JSON is read back by json-c.
  */
 #include <criterion/criterion.h>
