@@ -42,8 +42,8 @@
  *    same state drains a cache that isn't empty.
  *
  * Concurrency: pure; the owner of a state calls.  Cost: no loop, no division.
- * Failure: none.  Proved by tests/unit/test_policy_legacy.c and
- * tests/unit/test_policy_modern.c.
+ * Failure: none.  Proved by tests/unit/test_policy_legacy.c,
+ * test_policy_modern.c and test_policy_decay.c.
  */
 #include "policy.h"
 
