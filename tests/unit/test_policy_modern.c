@@ -207,6 +207,10 @@ Test(policy_modern, drain_below_high_watermark_spares_a_fixed_bound)
 	cr_expect_eq(free_block(&s, 0), 0);
 	EXPECT_DRAINS(&s, 114);
 	cr_expect_eq(s.state.high, 814);
+	/* And measures against it, not against the count. */
+	s.state.count = 2000;
+	s.state.free_count = CAP;
+	cr_expect_eq(free_block(&s, 0), 751);
 }
 
 Test(policy_modern, drain_in_reclaim_is_a_batch_a_free_down_to_252)
