@@ -21,7 +21,7 @@
  *
  * Concurrency: one mutex, held for a copy of pointers.
  * Cost: two uncontended lock operations a call.  Failure: only init.
- * Proved by tests/unit/test_replay.c.
+ * Proved by bench/replay/test_replay.c.
  */
 #include "handover.h"
 

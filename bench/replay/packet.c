@@ -9,7 +9,7 @@
  *   a += word;  b += a;          at the end: b * odd + a + length * odd'
  *
  * Concurrency: reentrant.  Failure: none; what can't be parsed is
- * PACKET_OTHER and is left as it is.  Proved by tests/unit/test_replay.c.
+ * PACKET_OTHER and is left as it is.  Proved by bench/replay/test_replay.c.
  */
 #include "packet.h"
 

@@ -19,7 +19,7 @@
  *   N2  one link type for each block that libpcap returns as a packet
  *
  * Concurrency: reentrant.  Cost: linear in the number of blocks.
- * Failure: only memory.  Proved by tests/unit/test_replay.c.
+ * Failure: only memory.  Proved by bench/replay/test_replay.c.
  */
 #include "pcapng.h"
 

@@ -147,6 +147,7 @@ static bool blocks_take(struct pipeline *p, struct batch *b)
 				 "nothing else in flight: %s",
 				 backend_name(backend->kind), b->orders[got],
 				 strerror(errno));
+			backend_give(backend, b->orders, b->blocks, got);
 			return false;
 		}
 	}
