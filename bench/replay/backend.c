@@ -9,7 +9,9 @@
  * size, so aligned_alloc() is asked for the same; mmap aligns to a page.
  * pcpalloc allocates each run of equal orders by pcpa_alloc_bulk() and frees a
  * batch by pcpa_free_bulk(), unless `single` is set; glibc and the kernel have
- * no such calls.  `none` gives each batch number its own blocks:
+ * no such calls.  glibc's two columns differ in mallopt() only; having been told
+ * once, glibc no longer adapts by itself what it maps singly (128 KiB and more).
+ * `none` gives each batch number its own blocks:
  *
  *   area: | slot 0: order 0 blocks, order 1 blocks, ... | slot 1: ... | ...
  *
@@ -22,6 +24,7 @@
 #include "backend.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,6 +35,7 @@ const char *backend_name(enum backend_kind kind)
 		[BACKEND_NONE] = "none",
 		[BACKEND_PCPALLOC] = "pcpalloc",
 		[BACKEND_GLIBC] = "glibc",
+		[BACKEND_GLIBC_TUNED] = "glibc-tuned",
 		[BACKEND_MMAP] = "mmap",
 	};
 
@@ -90,12 +94,19 @@ static void slot_lay_out(struct backend *b, const struct capture *c)
 	b->slot_bytes = at;
 }
 
-int backend_prepare(struct backend *b, const struct capture *c, size_t nr_slots)
+/* Its defaults give what is free at the top back to the kernel beyond 128 KiB
+ * and ask for it again in such pieces. */
+static void glibc_tune(bool keep)
+{
+	mallopt(M_TRIM_THRESHOLD, keep ? 1 << 30 : 128 << 10);
+	mallopt(M_TOP_PAD, keep ? 64 << 20 : 128 << 10);
+}
+
+static int none_prepare(struct backend *b, const struct capture *c,
+			size_t nr_slots)
 {
 	void *area;
 
-	if (b->kind != BACKEND_NONE)
-		return 0;
 	slot_lay_out(b, c);
 	b->area_bytes = nr_slots * b->slot_bytes;
 	area = mmap(NULL, b->area_bytes, PROT_READ | PROT_WRITE,
@@ -110,8 +121,19 @@ int backend_prepare(struct backend *b, const struct capture *c, size_t nr_slots)
 	return 0;
 }
 
+int backend_prepare(struct backend *b, const struct capture *c, size_t nr_slots)
+{
+	if (b->kind == BACKEND_NONE)
+		return none_prepare(b, c, nr_slots);
+	if (b->kind == BACKEND_GLIBC_TUNED)
+		glibc_tune(true);
+	return 0;
+}
+
 void backend_release(struct backend *b)
 {
+	if (b->kind == BACKEND_GLIBC_TUNED)
+		glibc_tune(false);
 	if (b->area)
 		munmap(b->area, b->area_bytes);
 	b->area = NULL;
@@ -203,6 +225,7 @@ size_t backend_take(struct backend *b, size_t slot, const uint8_t *orders,
 		return b->single ? pcpa_take_single(b->heap, orders, blocks, n)
 				 : pcpa_take_runs(b->heap, orders, blocks, n);
 	case BACKEND_GLIBC:
+	case BACKEND_GLIBC_TUNED:
 		return glibc_take(b->page_bytes, orders, blocks, n);
 	case BACKEND_MMAP:
 		return mmap_take(b->page_bytes, orders, blocks, n);
@@ -230,6 +253,7 @@ void backend_give(struct backend *b, const uint8_t *orders, void **blocks,
 		pcpa_give(b, blocks, n);
 		break;
 	case BACKEND_GLIBC:
+	case BACKEND_GLIBC_TUNED:
 		for (size_t i = 0; i < n; i++)
 			free(blocks[i]);
 		break;

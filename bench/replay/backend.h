@@ -21,7 +21,8 @@ enum backend_kind {
 	BACKEND_NONE, /* blocks made beforehand: the pipeline's own cost */
 	BACKEND_PCPALLOC,
 	BACKEND_GLIBC, /* aligned_alloc(), free()                        */
-	BACKEND_MMAP,  /* mmap(), munmap()                               */
+	BACKEND_GLIBC_TUNED, /* the same, told to keep memory it got */
+	BACKEND_MMAP, /* mmap(), munmap()                               */
 	BACKEND_NR_KINDS,
 };
 
@@ -40,7 +41,7 @@ struct backend {
 const char *backend_name(enum backend_kind kind);
 
 /* For `none`: makes blocks for nr_slots batches of any BURST frames in a row.
- * The others need nothing.  Returns 0 or an errno. */
+ * For glibc: sets how it keeps memory.  Returns 0 or an errno. */
 int backend_prepare(struct backend *b, const struct capture *c, size_t nr_slots);
 void backend_release(struct backend *b);
 

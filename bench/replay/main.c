@@ -5,8 +5,8 @@
  *
  * Owns the order of events: options, capture, heap, rounds, report.
  *
- *   round 1:  none      pcpalloc  glibc     mmap
- *   round 2:  pcpalloc  glibc     mmap      none      ... each a short run
+ *   round 1:  none      pcpalloc  glibc     ...
+ *   round 2:  pcpalloc  glibc     ...       none      each a short run
  *
  * The allocators take turns, starting with another one each round, so that
  * a slow phase of the machine falls on all of them; medians are reported.

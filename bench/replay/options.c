@@ -115,7 +115,7 @@ static int backends_parse(bool out[BACKEND_NR_KINDS],
 		if (kind < 0)
 			return value_refuse(error, OPT_BACKENDS, optarg,
 					    "a list of none, pcpalloc, glibc, "
-					    "mmap, with commas");
+					    "glibc-tuned, mmap, with commas");
 		chosen[kind] = true;
 		if (!at[length])
 			break;
@@ -175,7 +175,7 @@ int options_parse(int argc, char **argv, struct options *o,
 			      .rounds = 5,
 			      .depth = 64,
 			      .max_order = PCPA_MAX_ORDER,
-			      .backends = {true, true, true, true}};
+			      .backends = {true, true, true, true, true}};
 	optind = 1;
 	opterr = 0;
 	while ((code = getopt_long(argc, argv, ":c:h", table, NULL)) != -1) {
@@ -210,7 +210,8 @@ void options_print_help(void)
 	      "      --seconds S      measured time in all (20)\n"
 	      "      --rounds N       the allocators take turns N times; the\n"
 	      "                       median counts (5)\n"
-	      "      --backends LIST  of none,pcpalloc,glibc,mmap (all);\n"
+	      "      --backends LIST  of none,pcpalloc,glibc,glibc-tuned,mmap\n"
+	      "                       (all); glibc-tuned keeps freed memory;\n"
 	      "                       none reuses blocks made beforehand and\n"
 	      "                       shows what the pipeline itself costs\n"
 	      "      --heap-mib N     size of pcpalloc's heap (256, or four\n"

@@ -3,9 +3,9 @@
  * report.c - summaries of the rounds and their presentation.
  *
  * Owns the words and the layout; measures nothing.  One row a figure, one
- * column a backend, so that the table fits 80 columns with all four:
+ * column a backend, so that the table fits 80 columns with all five:
  *
- *                          none  pcpalloc   glibc    mmap
+ *                          none  pcpalloc   glibc  glibc-tuned   mmap
  *   ns per packet          ...
  *
  * A terminal sees one progress line rewritten in place, a file plain lines.
@@ -162,7 +162,7 @@ void report_progress(const char *backend, size_t done, size_t all,
 	bool tty = isatty(STDERR_FILENO);
 	double ns = per_packet(r->wall_ns, r);
 
-	fprintf(stderr, "%srun %zu of %zu: %-8s %8.3f Mpps, %.0f s left%s",
+	fprintf(stderr, "%srun %zu of %zu: %-11s %8.3f Mpps, %.0f s left%s",
 		tty ? "\r" : "", done, all, backend, ns > 0.0 ? 1e3 / ns : 0.0,
 		seconds_left, tty ? "   " : "\n");
 	fflush(stderr);
@@ -200,8 +200,8 @@ static void page_size_print(char *text, size_t size, size_t bytes)
 /* ---- table -------------------------------------------------------------- */
 
 #define CELL_BYTES 24
-#define NAME_WIDTH 34
-#define CELL_WIDTH 11
+#define NAME_WIDTH 30
+#define CELL_LEAST 9
 
 enum row {
 	ROW_MPPS,
@@ -242,6 +242,24 @@ cell_set(char *cell, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(cell, CELL_BYTES, format, args);
 	va_end(args);
+}
+
+static int cell_width(const struct summary *s)
+{
+	int needed = (int)strlen(backend_name(s->kind)) + 1;
+
+	return needed > CELL_LEAST ? needed : CELL_LEAST;
+}
+
+/* Nanoseconds: a tenth matters below a thousand only. */
+static void ns_cell(char *cell, double ns, bool sign)
+{
+	bool whole = ns >= 1e3 || ns <= -1e3;
+
+	if (sign)
+		cell_set(cell, whole ? "%+.0f" : "%+.1f", ns);
+	else
+		cell_set(cell, whole ? "%.0f" : "%.1f", ns);
 }
 
 /* Rows that only pcpalloc's statistics can fill. */
@@ -289,17 +307,17 @@ static void cell_fill(const struct report *r, enum row row,
 		cell_set(cell, "%.2f", gbps(s));
 		break;
 	case ROW_NS:
-		cell_set(cell, "%.1f", s->ns_per_packet);
+		ns_cell(cell, s->ns_per_packet, false);
 		break;
 	case ROW_OVER:
 		if (none && s != none)
-			cell_set(cell, "%+.1f",
-				 s->ns_per_packet - none->ns_per_packet);
+			ns_cell(cell, s->ns_per_packet - none->ns_per_packet,
+				true);
 		else
 			cell_set(cell, "-");
 		break;
 	case ROW_CPU:
-		cell_set(cell, "%.1f", s->cpu_ns_per_packet);
+		ns_cell(cell, s->cpu_ns_per_packet, false);
 		break;
 	case ROW_SPREAD:
 		cell_set(cell, "%.0f", 100.0 * s->spread);
@@ -336,11 +354,11 @@ static void blocks_print(const struct report *r)
 		if (!any)
 			continue;
 		page_size_print(size, sizeof(size), r->base_page_bytes << k);
-		snprintf(name, sizeof(name), "blocks of order %u (%s), 1000s",
-			 k, size);
+		snprintf(name, sizeof(name), "order %u, %s: 1000 blocks", k,
+			 size);
 		printf("%-*s", NAME_WIDTH, name);
 		for (size_t i = 0; i < r->nr_summaries; i++)
-			printf("%*.0f", CELL_WIDTH,
+			printf("%*.0f", cell_width(&r->summaries[i]),
 			       (double)r->summaries[i].blocks[k] / 1e3);
 		putchar('\n');
 	}
@@ -356,6 +374,8 @@ static void notes_print(const struct report *r)
 	       "others' is what\nbecame resident while they ran.  "
 	       "Every transmitted byte was verified.\n",
 	       backing_name(r->heap.backing));
+	printf("glibc-tuned keeps what was freed (mallopt: M_TRIM_THRESHOLD, "
+	       "M_TOP_PAD).\n");
 	if (r->heap.mixed)
 		printf("* the largest; some arenas have smaller pages.\n");
 }
@@ -366,13 +386,14 @@ void report_table(const struct report *r)
 
 	printf("\n%-*s", NAME_WIDTH, "");
 	for (size_t i = 0; i < r->nr_summaries; i++)
-		printf("%*s", CELL_WIDTH, backend_name(r->summaries[i].kind));
+		printf("%*s", cell_width(&r->summaries[i]),
+		       backend_name(r->summaries[i].kind));
 	putchar('\n');
 	for (int row = 0; row < NR_ROWS; row++) {
 		printf("%-*s", NAME_WIDTH, row_names[row]);
 		for (size_t i = 0; i < r->nr_summaries; i++) {
 			cell_fill(r, (enum row)row, &r->summaries[i], cell);
-			printf("%*s", CELL_WIDTH, cell);
+			printf("%*s", cell_width(&r->summaries[i]), cell);
 		}
 		putchar('\n');
 		if (row == ROW_SPREAD)
