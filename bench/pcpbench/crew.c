@@ -63,7 +63,7 @@ static int worker_spawn(struct bench_member *m, int socket_fd)
 {
 	posix_spawn_file_actions_t actions;
 	char path[PATH_MAX];
-	char *argv[] = { path, NULL };
+	char *argv[] = {path, NULL};
 	int err;
 
 	if (!worker_path(m->allocator, path, sizeof(path)))
@@ -85,7 +85,7 @@ bool bench_member_start(struct bench_member *m, const char *allocator,
 	int pair[2];
 	int err;
 
-	*m = (struct bench_member){ .allocator = allocator, .fd = -1 };
+	*m = (struct bench_member){.allocator = allocator, .fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return complain(allocator, strerror(errno));
 	err = worker_spawn(m, pair[1]);
@@ -112,8 +112,8 @@ static bool end_tell(struct bench_member *m)
 		return complain(m->allocator, what);
 	m->pid = 0;
 	if (WIFSIGNALED(status))
-		snprintf(what, sizeof(what), "the worker was killed by signal %d",
-			 WTERMSIG(status));
+		snprintf(what, sizeof(what),
+			 "the worker was killed by signal %d", WTERMSIG(status));
 	else
 		snprintf(what, sizeof(what), "the worker ended with status %d",
 			 WEXITSTATUS(status));
@@ -122,7 +122,7 @@ static bool end_tell(struct bench_member *m)
 
 static bool reply_await(struct bench_member *m)
 {
-	struct pollfd p = { .fd = m->fd, .events = POLLIN };
+	struct pollfd p = {.fd = m->fd, .events = POLLIN};
 	int n;
 
 	do

@@ -43,8 +43,8 @@ struct bench_lane {
 
 /* How a workload is cut, found when it is prepared. */
 struct bench_plan {
-	size_t iters;	      /* a chunk */
-	size_t chunks;	      /* a repetition */
+	size_t iters;         /* a chunk */
+	size_t chunks;        /* a repetition */
 	uint64_t limit_ticks; /* a longer chunk has lost the CPU */
 };
 

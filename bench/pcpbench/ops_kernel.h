@@ -60,8 +60,8 @@ static inline int ops_open(struct ops_shared *s, size_t mib, char *text,
 	pthread_mutex_init(&s->lock, NULL);
 	s->bytes = (size_t)chunks << 21;
 	s->base = ops_pages_map(s->bytes);
-	s->meta = calloc(1, pcpi_buddy_list_meta_bytes(chunks,
-						       KERNEL_TOP_ORDER));
+	s->meta =
+		calloc(1, pcpi_buddy_list_meta_bytes(chunks, KERNEL_TOP_ORDER));
 	if (!s->base || !s->meta) {
 		snprintf(text, size, "%zu MiB: %s", mib, strerror(ENOMEM));
 		return -1;

@@ -37,7 +37,7 @@ static inline int ops_backing_note(const struct pcpa_arena_info *a, void *arg)
 static inline int ops_open(struct ops_shared *s, size_t mib, char *text,
 			   size_t size)
 {
-	static const char *const names[] = { "hugetlb", "thp", "base" };
+	static const char *const names[] = {"hugetlb", "thp", "base"};
 	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	enum pcpa_backing backing = PCPA_BACKING_BASE;
 	int err;

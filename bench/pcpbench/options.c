@@ -65,7 +65,8 @@ static int number_take(const char *what, const char *text, long least,
 	long n = number_read(text, least, most);
 
 	if (n < 0) {
-		fprintf(stderr, "pcpbench: %s: '%s' is not a number from %ld to %ld\n",
+		fprintf(stderr,
+			"pcpbench: %s: '%s' is not a number from %ld to %ld\n",
 			what, text, least, most);
 		return EXIT_USAGE;
 	}
@@ -210,19 +211,19 @@ static int workloads_take(struct bench_options *o, int argc, char **argv)
 int bench_options_read(struct bench_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "allocators", required_argument, NULL, 'a' },
-		{ "reps", required_argument, NULL, 'n' },
-		{ "heap-mib", required_argument, NULL, 'm' },
-		{ "cpus", required_argument, NULL, 'c' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "list", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+		{"allocators", required_argument, NULL, 'a'},
+		{"reps", required_argument, NULL, 'n'},
+		{"heap-mib", required_argument, NULL, 'm'},
+		{"cpus", required_argument, NULL, 'c'},
+		{"json", no_argument, NULL, 'j'},
+		{"list", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int c, status = -1;
 
-	*o = (struct bench_options){ .reps = DEFAULT_REPS,
-				     .heap_mib = DEFAULT_HEAP_MIB };
+	*o = (struct bench_options){.reps = DEFAULT_REPS,
+				    .heap_mib = DEFAULT_HEAP_MIB};
 	for (int i = 0; i < BENCH_ALLOCATORS; i++)
 		o->allocator[o->nr_allocators++] = i;
 	cpus_default(o);

@@ -44,7 +44,7 @@ static bool crew_start_one(struct bench *b, int allocator)
 	struct wire_request q = {
 		.kind = WIRE_SETUP,
 		.heap_mib = b->options.heap_mib,
-		.cpu = { b->options.cpu[0], b->options.cpu[1] },
+		.cpu = {b->options.cpu[0], b->options.cpu[1]},
 		.ticks_per_ns = b->ticks_per_ns,
 	};
 
@@ -81,7 +81,7 @@ static void crew_stop(struct bench *b)
 static bool crew_prepare(struct bench *b, unsigned workload,
 			 struct bench_member **able, size_t *n)
 {
-	struct wire_request q = { .kind = WIRE_PREPARE, .workload = workload };
+	struct wire_request q = {.kind = WIRE_PREPARE, .workload = workload};
 	struct wire_reply r;
 
 	*n = 0;
@@ -118,7 +118,7 @@ static bool turn_take(struct bench_member *m, struct bench_series *s,
 static bool turns_take(struct bench *b, struct bench_result *res,
 		       struct bench_member **able)
 {
-	struct wire_request q = { .kind = WIRE_RUN, .workload = res->workload };
+	struct wire_request q = {.kind = WIRE_RUN, .workload = res->workload};
 
 	for (unsigned turn = 0; turn < b->options.reps; turn++) {
 		q.turn = turn;
@@ -138,8 +138,7 @@ static bool turns_take(struct bench *b, struct bench_result *res,
 
 static bool crew_finish(struct bench_result *res, struct bench_member **able)
 {
-	struct wire_request q = { .kind = WIRE_FINISH,
-				  .workload = res->workload };
+	struct wire_request q = {.kind = WIRE_FINISH, .workload = res->workload};
 	struct wire_reply r;
 
 	for (size_t i = 0; i < res->n; i++)
@@ -168,8 +167,8 @@ static void result_print(struct bench *b, const struct bench_result *res)
 static bool workload_run(struct bench *b, unsigned workload)
 {
 	struct bench_member *able[BENCH_ALLOCATORS];
-	struct bench_result res = { .workload = workload,
-				    .heap_mib = b->options.heap_mib };
+	struct bench_result res = {.workload = workload,
+				   .heap_mib = b->options.heap_mib};
 	bool ok;
 
 	if (!crew_prepare(b, workload, able, &res.n))

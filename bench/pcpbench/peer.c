@@ -71,7 +71,7 @@ int bench_peer_start(struct bench_peer *p, int cpu)
 	cpu_set_t set;
 	int err;
 
-	*p = (struct bench_peer){ .job = NULL };
+	*p = (struct bench_peer){.job = NULL};
 	pthread_mutex_init(&p->mutex, NULL);
 	pthread_cond_init(&p->changed, NULL);
 	CPU_ZERO(&set);

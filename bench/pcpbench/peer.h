@@ -25,9 +25,9 @@ struct bench_peer {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	void (*job)(void *); /* mutex; NULL: none */
-	void *arg;	     /* mutex */
-	bool busy;	     /* mutex */
-	bool leave;	     /* mutex */
+	void *arg;           /* mutex */
+	bool busy;           /* mutex */
+	bool leave;          /* mutex */
 };
 
 /* Pins the calling thread.  Returns 0 or an errno. */

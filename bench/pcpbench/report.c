@@ -39,9 +39,9 @@ static double per_million(const struct bench_series *s, uint64_t count)
 static void ratio_print(double ratio)
 {
 	if (ratio > 0)
-		printf(" %9.2f", ratio);
+		printf(" %10.2f", ratio);
 	else
-		printf(" %9s", "-");
+		printf(" %10s", "-");
 }
 
 static void header_print(const struct bench_result *r)
@@ -54,8 +54,8 @@ static void header_print(const struct bench_result *r)
 		printf("cross-core round trip: %.0f ns before, %.0f ns after\n",
 		       r->rtt_before_ns, r->rtt_after_ns);
 	snprintf(first, sizeof(first), "x %.14s", r->row[0].allocator);
-	printf("%-16s %9s %9s %9s %*s %9s %9s %5s %9s\n", "", "median", "min",
-	       "p99", 9, strlen(first) > 9 ? "x first" : first, "x calls",
+	printf("%-16s %9s %9s %9s %10s %10s %10s %5s %9s\n", "", "median",
+	       "min", "p99", strlen(first) > 10 ? "x first" : first, "x calls",
 	       "x limit", "reps", "discarded");
 }
 
@@ -76,8 +76,7 @@ static void row_print(const struct bench_result *r, const struct bench_row *row)
 		printf("  %.2f x one thread",
 		       bench_series_ratio(s->value, s->one_thread, s->n));
 	if (s->counted)
-		printf("  %.0f zone locks/M",
-		       per_million(s, s->sum.zone_locks));
+		printf("  %.0f zone locks/M", per_million(s, s->sum.zone_locks));
 	putchar('\n');
 }
 
@@ -226,7 +225,8 @@ static void row_json(const struct bench_result *r, const struct bench_row *row)
 	extras_add(o, r, s);
 	ratios_add(o, r, row);
 	machine_add(o);
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	puts(json_object_to_json_string_ext(
+		o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(o);
 }
 

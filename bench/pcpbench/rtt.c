@@ -55,7 +55,7 @@ static int ticks_compare(const void *a, const void *b)
 
 double bench_rtt_measure(int cpu, double ticks_per_ns)
 {
-	struct court c = { .ball = 0 };
+	struct court c = {.ball = 0};
 	struct bench_peer peer;
 	uint64_t ticks[GROUPS];
 	unsigned next = 1;

@@ -65,7 +65,7 @@ static double median_of_sorted(const double *d, size_t n)
 
 struct bench_summary bench_series_summary(const double *value, size_t n)
 {
-	struct bench_summary out = { 0, 0, 0 };
+	struct bench_summary out = {0, 0, 0};
 	double *sorted;
 
 	if (!n)

@@ -19,7 +19,7 @@ struct instant {
 
 static struct instant instant_read(void)
 {
-	struct instant best = { 0, 0 };
+	struct instant best = {0, 0};
 	uint64_t narrowest = UINT64_MAX;
 
 	for (int i = 0; i < READINGS; i++) {
@@ -49,7 +49,7 @@ double bench_tsc_calibrate(void)
 
 	for (int i = 0; i < INTERVALS; i++) {
 		struct instant from = instant_read();
-		struct timespec nap = { 0, INTERVAL_NS };
+		struct timespec nap = {0, INTERVAL_NS};
 
 		nanosleep(&nap, NULL);
 		struct instant to = instant_read();

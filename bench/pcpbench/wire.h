@@ -26,13 +26,13 @@ enum wire_kind { WIRE_SETUP, WIRE_PREPARE, WIRE_RUN, WIRE_FINISH };
 enum wire_status {
 	WIRE_OK,
 	WIRE_NOT_APPLICABLE, /* this allocator has no such operation */
-	WIRE_FAILED,	     /* text says why */
+	WIRE_FAILED,         /* text says why */
 };
 
 struct wire_request {
 	uint32_t kind;
 	uint32_t workload; /* enum bench_workload */
-	uint32_t turn;	   /* moves the buffers; the same for all allocators */
+	uint32_t turn;     /* moves the buffers; the same for all allocators */
 	uint32_t heap_mib;
 	int32_t cpu[2];
 	double ticks_per_ns;
@@ -50,12 +50,12 @@ struct wire_counters {
 
 struct wire_reply {
 	uint32_t status;
-	uint32_t lost;	    /* RUN: the CPU went to somebody else */
-	double value;	    /* RUN: in the workload's unit */
-	double one_thread;  /* RUN of parallel: the same alone */
-	uint64_t pages;	    /* RUN: blocks taken and given back */
-	uint32_t order9;    /* RUN of coalesce */
-	uint32_t counted;   /* counters are filled in */
+	uint32_t lost;     /* RUN: the CPU went to somebody else */
+	double value;      /* RUN: in the workload's unit */
+	double one_thread; /* RUN of parallel: the same alone */
+	uint64_t pages;    /* RUN: blocks taken and given back */
+	uint32_t order9;   /* RUN of coalesce */
+	uint32_t counted;  /* counters are filled in */
 	struct wire_counters counters;
 	char text[192]; /* SETUP: what the memory is made of; or the error */
 };

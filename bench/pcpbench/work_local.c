@@ -20,6 +20,7 @@ enum {
 	REPETITION_NS = 1000000,
 	WARM_NS = 100000,
 	PLAN_SAMPLES = 16,
+	PLAN_NS = 50000000,
 	SETTLE_NS = 50000000,
 	/* Sizes wander in random walks, and caches grow behind them. */
 	CHURN_SETTLE_NS = 500000000,
@@ -188,8 +189,7 @@ void bench_lane_shift(struct bench_lane *l, unsigned turn)
 static void live_take(struct bench_lane *l)
 {
 	for (size_t i = 0; i < LANE_LIVE; i++) {
-		l->orders[i] =
-			(uint8_t)(random_next(&l->random) % OPS_ORDERS);
+		l->orders[i] = (uint8_t)(random_next(&l->random) % OPS_ORDERS);
 		l->blocks[i] = ops_take(&l->ops, l->orders[i]);
 		bench_consume(l->blocks[i]);
 	}
@@ -220,7 +220,7 @@ void bench_local_finish(struct bench_lane *l, unsigned workload)
 static struct bench_outcome chunks_run(struct bench_lane *l, unsigned workload,
 				       const struct bench_plan *plan)
 {
-	struct bench_outcome out = { 0, 0, 0 };
+	struct bench_outcome out = {0, 0, 0};
 	uint64_t start = bench_tsc_read(), last = start;
 
 	for (size_t i = 0; i < plan->chunks; i++) {
@@ -243,39 +243,44 @@ static int ticks_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorted durations of PLAN_SAMPLES chunks. */
-static void chunks_sample(struct bench_lane *l, unsigned workload, size_t iters,
-			  uint64_t *ticks)
+/* Sorted durations of up to PLAN_SAMPLES chunks; returns how many.  Some
+ * allocators need half a second for one burst of 4,096. */
+static size_t chunks_sample(struct bench_lane *l, unsigned workload,
+			    size_t iters, uint64_t *ticks, uint64_t most_ticks)
 {
-	uint64_t last = bench_tsc_read();
+	uint64_t start = bench_tsc_read(), last = start;
+	size_t n = 0;
 
-	for (int i = 0; i < PLAN_SAMPLES; i++) {
+	while (n < PLAN_SAMPLES && (n == 0 || last - start < most_ticks)) {
 		chunk_run(l, workload, iters);
 		uint64_t now = bench_tsc_read();
 
-		ticks[i] = now - last;
+		ticks[n++] = now - last;
 		last = now;
 	}
-	qsort(ticks, PLAN_SAMPLES, sizeof(*ticks), ticks_compare);
+	qsort(ticks, n, sizeof(*ticks), ticks_compare);
+	return n;
 }
 
 struct bench_plan bench_local_plan(struct bench_lane *l, unsigned workload,
 				   double ticks_per_ns)
 {
 	uint64_t ticks[PLAN_SAMPLES];
-	struct bench_plan plan = { 1, 1, 0 };
+	struct bench_plan plan = {1, 1, 0};
 	double chunk_ns;
+	size_t n;
 
 	for (;; plan.iters *= 2) {
-		chunks_sample(l, workload, plan.iters, ticks);
-		chunk_ns = (double)ticks[PLAN_SAMPLES / 2] / ticks_per_ns;
+		n = chunks_sample(l, workload, plan.iters, ticks,
+				  (uint64_t)(PLAN_NS * ticks_per_ns));
+		chunk_ns = (double)ticks[n / 2] / ticks_per_ns;
 		if (chunk_ns >= CHUNK_NS)
 			break;
 	}
 	plan.chunks = (size_t)(REPETITION_NS / chunk_ns) + 1;
 	/* The ninth decile, so that an allocator whose own slow path is slow
 	 * isn't taken for one that lost the CPU. */
-	plan.limit_ticks = LANE_GAP_FACTOR * ticks[PLAN_SAMPLES * 9 / 10] +
+	plan.limit_ticks = LANE_GAP_FACTOR * ticks[n * 9 / 10] +
 			   (uint64_t)(LANE_GAP_NS * ticks_per_ns);
 	return plan;
 }

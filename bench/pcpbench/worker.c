@@ -44,7 +44,7 @@ static void peer_need(void)
 		return;
 	err = bench_peer_start(&worker.peer, worker.peer_cpu);
 	if (err)
-		bench_die(strerror(err));
+		bench_die("the second CPU can't be used");
 	bench_peer_run(&worker.peer, peer_attach, &worker.lane[1]);
 	bench_peer_wait(&worker.peer);
 	started = true;
@@ -85,17 +85,16 @@ static void side_plan(void *arg)
 	struct parallel_side *s = arg;
 
 	bench_gate_pass(s->gate);
-	s->plan = bench_local_plan(s->lane, BENCH_PARALLEL,
-				   worker.ticks_per_ns);
+	s->plan = bench_local_plan(s->lane, BENCH_PARALLEL, worker.ticks_per_ns);
 }
 
 /* Made with both at work: alone, chunks may be ten times as fast. */
 static struct bench_plan parallel_plan(void)
 {
-	struct bench_gate gate = { 0 };
+	struct bench_gate gate = {0};
 	struct parallel_side side[2] = {
-		{ .gate = &gate, .lane = &worker.lane[0] },
-		{ .gate = &gate, .lane = &worker.lane[1] },
+		{.gate = &gate, .lane = &worker.lane[0]},
+		{.gate = &gate, .lane = &worker.lane[1]},
 	};
 	struct bench_plan plan;
 
@@ -119,10 +118,10 @@ static void side_run(void *arg)
 /* Alone first, then both.  Each side's time is its own. */
 static struct bench_outcome parallel_run(struct bench_outcome *alone)
 {
-	struct bench_gate gate = { 0 };
+	struct bench_gate gate = {0};
 	struct parallel_side side[2] = {
-		{ .gate = &gate, .lane = &worker.lane[0] },
-		{ .gate = &gate, .lane = &worker.lane[1] },
+		{.gate = &gate, .lane = &worker.lane[0]},
+		{.gate = &gate, .lane = &worker.lane[1]},
 	};
 	struct bench_outcome out;
 
@@ -217,7 +216,7 @@ static struct bench_outcome clocked_run(unsigned workload, struct wire_reply *r)
 
 static void worker_run(const struct wire_request *q, struct wire_reply *r)
 {
-	struct wire_counters before = { 0 };
+	struct wire_counters before = {0};
 	struct bench_outcome out;
 
 	if (q->workload == BENCH_COALESCE) {
