@@ -366,7 +366,8 @@ static void blocks_print(const struct report *r)
 
 static void notes_print(const struct report *r)
 {
-	printf("\nMedians of %u rounds in turns; %s.\n", r->options->rounds,
+	printf("\nMedians of %u round%s in turns; %s.\n", r->options->rounds,
+	       r->options->rounds == 1 ? "" : "s",
 	       r->options->single
 		       ? "pcpalloc by single calls (--single)"
 		       : "pcpalloc by bulk calls, a batch of 32 at a time");
@@ -374,8 +375,9 @@ static void notes_print(const struct report *r)
 	       "others' is what\nbecame resident while they ran.  "
 	       "Every transmitted byte was verified.\n",
 	       backing_name(r->heap.backing));
-	printf("glibc-tuned keeps what was freed (mallopt: M_TRIM_THRESHOLD, "
-	       "M_TOP_PAD).\n");
+	if (r->options->backends[BACKEND_GLIBC_TUNED])
+		printf("glibc-tuned keeps what was freed (mallopt: "
+		       "M_TRIM_THRESHOLD, M_TOP_PAD).\n");
 	if (r->heap.mixed)
 		printf("* the largest; some arenas have smaller pages.\n");
 }
