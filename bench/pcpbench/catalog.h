@@ -30,7 +30,8 @@ struct bench_workload_info {
 	const char *unit;
 	const char *what;
 	unsigned threads;
-	bool counts_blocks; /* a count of blocks, not a time */
+	unsigned least_heap_mib; /* what it holds at once, and room */
+	bool counts_blocks;      /* a count of blocks, not a time */
 };
 
 enum { BENCH_ALLOCATORS = 11 };

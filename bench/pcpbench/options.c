@@ -18,7 +18,6 @@ enum {
 	DEFAULT_REPS = 31,
 	MAX_REPS = 100000,
 	DEFAULT_HEAP_MIB = 1024,
-	/* churn holds up to 64 MiB, and caches want room beside it. */
 	MIN_HEAP_MIB = 16,
 	MAX_HEAP_MIB = 1 << 20,
 	EXIT_USAGE = 2,
@@ -177,17 +176,30 @@ static int option_take(struct bench_options *o, int c)
 	}
 }
 
-/* Two threads need two CPUs: an error where such a workload was named, left
- * out of `all'. */
-static int cpus_check(struct bench_options *o, bool all)
+/* What keeps a workload from being run as asked, or NULL. */
+static const char *obstacle(const struct bench_options *o, int workload)
 {
-	for (int i = 0; i < BENCH_WORKLOADS && o->cpu[1] < 0; i++) {
-		if (bench_workloads[i].threads < 2 || !o->workload[i])
-			continue;
-		if (!all)
-			return usage_error("needs a second CPU",
-					   bench_workloads[i].name);
-		o->workload[i] = false;
+	const struct bench_workload_info *w = &bench_workloads[workload];
+
+	if (w->threads > 1 && o->cpu[1] < 0)
+		return "needs a second CPU";
+	if (w->least_heap_mib > o->heap_mib)
+		return "needs a larger --heap-mib";
+	return NULL;
+}
+
+/* An error where the workload was named, left out of `all'. */
+static int obstacles_check(struct bench_options *o, bool all)
+{
+	for (int i = 0; i < BENCH_WORKLOADS; i++) {
+		const char *what = o->workload[i] ? obstacle(o, i) : NULL;
+
+		if (what && !all)
+			return usage_error(what, bench_workloads[i].name);
+		if (what)
+			fprintf(stderr, "pcpbench: %s is left out: it %s\n",
+				bench_workloads[i].name, what);
+		o->workload[i] = o->workload[i] && !what;
 	}
 	return -1;
 }
@@ -205,7 +217,7 @@ static int workloads_take(struct bench_options *o, int argc, char **argv)
 		all |= strcmp(argv[i], "all") == 0;
 		status = workload_add(o, argv[i]);
 	}
-	return status < 0 ? cpus_check(o, all) : status;
+	return status < 0 ? obstacles_check(o, all) : status;
 }
 
 int bench_options_read(struct bench_options *o, int argc, char **argv)
