@@ -16,19 +16,26 @@
 #include <pcpalloc/stats.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu/rculist.h>
 
 #include "bulk.h"
 #include "config.h"
 #include "convert.h"
 #include "env.h"
 #include "heap.h"
+#include "list.h"
 #include "rcu.h"
 
 #define NODE_SHIFT 16
 #define FLAGS_KNOWN (PCPA_ZERO | PCPA_NOGROW | PCPA_THISNODE)
 
 /* ---- Heaps ------------------------------------------------------------------ */
+
+static bool has_verbosity(const struct pcpa_heap_options *opts)
+{
+	return opts && opts->struct_size >=
+			       offsetof(struct pcpa_heap_options, verbosity) +
+				       sizeof(opts->verbosity);
+}
 
 static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
 {
@@ -38,9 +45,7 @@ static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
 				    sizeof(error));
 
 	if (err) {
-		if (!opts || opts->struct_size <
-				     offsetof(struct pcpa_heap_options, verbosity) ||
-		    opts->verbosity > 0)
+		if (!has_verbosity(opts) || opts->verbosity > 0)
 			pcpi_sys_say("%s", error);
 		return err;
 	}
@@ -83,10 +88,14 @@ static void default_make(void)
 	char error[PCPI_CONFIG_ERROR_BYTES];
 
 	default_error = pcpi_env_options(&opts, error, sizeof(error));
-	if (default_error)
+	if (default_error) {
 		pcpi_sys_say("%s", error);
-	else
+	} else if (opts.flags & PCPA_HEAP_COW) {
+		pcpi_sys_say("PCPA_FLAGS: the default heap can't be cow");
+		default_error = -EINVAL;
+	} else {
 		default_error = create(&opts, &default_heap);
+	}
 }
 
 PCPI_EXPORT struct pcpa_heap *pcpa_default_heap(void)
@@ -153,14 +162,15 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 PCPI_EXPORT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
 			     unsigned flags)
 {
-	void *block;
+	void *block = NULL;
 
-	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap)) {
+	/* Flags begin above the orders: one test for both. */
+	if (pcpi_likely((order | flags) == 0 && heap))
+		block = pcpi_hot_alloc(&heap->hot, 0);
+	else if ((order | flags) < PCPI_PCP_ORDERS && heap)
 		block = pcpi_hot_alloc(&heap->hot, order);
-		if (pcpi_likely(block != NULL))
-			return block;
-	}
-	return alloc_slow(heap, order, flags);
+	return pcpi_likely(block != NULL) ? block
+					  : alloc_slow(heap, order, flags);
 }
 
 /* Blocks through the slow way, a private batch at a time. */
@@ -399,7 +409,7 @@ static int zone_arenas(struct pcpi_zone *z,
 	int stop = 0;
 
 	pcpi_rcu_read_lock();
-	cds_list_for_each_entry_rcu(a, &z->arenas, link) {
+	pcpi_list_each(a, &z->arenas, link) {
 		struct pcpa_arena_info info = {
 			.struct_size = sizeof(info),
 			.base = a->base,

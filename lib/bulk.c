@@ -22,18 +22,18 @@ static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	struct pcpi_range range = range_of(hot, c);
 	struct pcpi_pcp_list *list = &c->list[order];
 	struct pcpi_ring *ring = &list->ring;
-	uint32_t end, count;
+	uint32_t end;
 
 	if (!pcpi_hot_enter(c))
 		return 0;
+	if (order == 0)
+		pcpi_cache_tuck(c);
 	end = ((ring->head - 1) & ring->mask) + 1;
 	n = pcpi_min(pcpi_min(n, pcpi_ring_len(ring)), end);
 	pcpi_convert_to_addrs(&range, hot->wide, ring->slots + (end - n), blocks,
 			      n);
-	/* relaxed (these): the mark, C1. */
+	/* relaxed: the mark, C1. */
 	pcpi_store_relaxed(&ring->head, ring->head - n);
-	count = pcpi_load_relaxed(&c->count);
-	pcpi_store_relaxed(&c->count, count - (n << order));
 	pcpi_counter_add(&list->allocs, n);
 	pcpi_hot_leave(c);
 	return n;
@@ -75,9 +75,8 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 			   uint32_t n)
 {
 	struct pcpi_range range = range_of(hot, c);
-	struct pcpi_pcp_list *list = &c->list[order];
-	struct pcpi_ring *ring = &list->ring;
-	uint32_t *slots, run, count;
+	struct pcpi_ring *ring = &c->list[order].ring;
+	uint32_t *slots, run;
 	bool ok;
 
 	if (!pcpi_hot_enter(c))
@@ -88,12 +87,8 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	     (sized || all_single(hot->orders, slots, run));
 	if (!ok)
 		run = 0;
-	/* relaxed (these): the mark, C1. */
+	/* relaxed: the mark, C1. */
 	pcpi_store_relaxed(&ring->head, ring->head + run);
-	count = pcpi_load_relaxed(&c->count);
-	pcpi_store_relaxed(&c->count, count + (run << order));
-	pcpi_store_relaxed(&c->free_count, c->free_count + (run << order));
-	pcpi_counter_add(&list->frees, run);
 	pcpi_hot_leave(c);
 	return run;
 }
@@ -122,8 +117,11 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 void pcpi_bulk_end(const struct pcpi_hot *hot, unsigned order)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	struct pcpi_ring *ring;
 
-	/* relaxed: the owner's own. */
-	if (c && pcpi_load_relaxed(&c->count) >= c->limit)
+	if (!c)
+		return;
+	ring = &c->list[order].ring;
+	if (pcpi_ring_len(ring) >= ring->limit)
 		pcpi_cache_trim(c, order);
 }

@@ -54,15 +54,6 @@ uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 	return n;
 }
 
-uint32_t pcpi_depot_try_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
-{
-	if (pcpi_depot_len(d) == 0 || !pcpi_lock_try(&d->lock))
-		return 0;
-	n = get_locked(d, pfns, n);
-	pcpi_lock_drop(&d->lock);
-	return n;
-}
-
 static uint32_t shift_locked(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 {
 	n = pcpi_min(n, pcpi_ring_len(&d->ring));

@@ -22,6 +22,7 @@
 #include <pthread.h>
 
 #include "heap.h"
+#include "list.h"
 #include "rcu.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -53,7 +54,7 @@ static void prepare(void)
 	unsigned z;
 
 	pcpi_lock_freeze(&pcpi_heaps_lock);
-	cds_list_for_each_entry(h, &pcpi_heaps, link) {
+	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_lock_freeze(&h->drain_lock);
 		pcpi_lock_freeze(&h->threads_lock);
 		for (z = 0; z < h->nr_zones; z++)
@@ -69,7 +70,7 @@ static void locks_thaw(void)
 	unsigned z;
 
 	pcpi_thread_thaw();
-	cds_list_for_each_entry(h, &pcpi_heaps, link) {
+	pcpi_list_each(h, &pcpi_heaps, link) {
 		for (z = h->nr_zones; z-- > 0;)
 			zone_thaw(&h->env.zones[z]);
 		pcpi_lock_thaw(&h->threads_lock);
@@ -90,7 +91,7 @@ static void child(void)
 
 	urcu_bp_after_fork_child();
 	locks_thaw();
-	cds_list_for_each_entry(h, &pcpi_heaps, link)
+	pcpi_list_each(h, &pcpi_heaps, link)
 		pcpi_thread_forked(h);
 }
 

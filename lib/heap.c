@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* heap.c - creation and destruction; see heap.h. */
 #include "heap.h"
+#include "list.h"
 
 #include <errno.h>
 #include <pcpalloc/stats.h>
 #include <unistd.h>
-#include <urcu/rculist.h>
 
 #include "bits.h"
 #include "convert.h"
@@ -195,6 +195,8 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 
 	for (w = 0; w < h->space.nr_windows; w++)
 		window_zone[w] = h->space.windows[w].node;
+	h->env.base = h->space.base;
+	h->env.page_shift = h->space.page_shift;
 	h->env.zones = (struct pcpi_zone *)(void *)(memory + l->zones);
 	h->env.nr_zones = h->nr_zones;
 	h->env.orders = (uint8_t *)(memory + l->orders);
@@ -205,6 +207,16 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 	h->env.free_high_batch = pcpi_policy_free_high_batch(
 		data_cache_bytes(), pcpi_sys_page_bytes(),
 		pcpi_policy_batch(UINT64_C(1) << 18, pcpi_sys_page_bytes()));
+}
+
+/* Of a window of 2^32 pages the last chunk stays unused, which has the index
+ * that means none (PCPI_NO_PFN). */
+static uint64_t max_pages(const struct pcpi_space *space, unsigned zone)
+{
+	uint64_t pages = space->nodes[zone].max_bytes >> space->page_shift;
+	uint64_t chunk = UINT64_C(1) << space->top_order;
+
+	return pcpi_min(pages, (UINT64_C(1) << 32) - chunk);
 }
 
 static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
@@ -223,8 +235,7 @@ static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
 		.high_fraction = opts->high_fraction,
 		.legacy = opts->flags & PCPA_HEAP_LEGACY,
 		.fixed = opts->flags & PCPA_HEAP_FIXED,
-		.max_pages = plan->space.nodes[zone].max_bytes >>
-			     plan->space.page_shift,
+		.max_pages = max_pages(&plan->space, zone),
 	};
 }
 
@@ -300,7 +311,7 @@ static unsigned slot_free(void)
 
 	do {
 		used = false;
-		cds_list_for_each_entry(h, &pcpi_heaps, link)
+		pcpi_list_each(h, &pcpi_heaps, link)
 			used |= h->slot == slot;
 		slot += used;
 	} while (used);
@@ -387,10 +398,25 @@ unmap:
 	return err;
 }
 
+/* The system's functions with libnuma's binding, once a heap needs it. */
+static struct pcpi_sys sys_with_numa;
+
+static void sys_setup(void)
+{
+	sys_with_numa = pcpi_sys_linux;
+	sys_with_numa.bind = pcpi_sys_bind_numa;
+	if (pcpi_sys == &pcpi_sys_linux)
+		pcpi_sys = &sys_with_numa;
+}
+
 static int process_setup(void)
 {
-	int err = pcpi_thread_setup();
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	pthread_once(&once, sys_setup);
+	int err;
+
+	err = pcpi_thread_setup();
 	return err ? err : pcpi_fork_setup();
 }
 
@@ -439,10 +465,15 @@ static uint64_t blocks_out(struct pcpa_heap *h)
 
 static void caches_unmap(struct pcpa_heap *h)
 {
-	struct pcpi_cache *c, *next;
+	struct cds_list_head *at = h->caches.next, *next;
 
-	cds_list_for_each_entry_safe(c, next, &h->caches, registry)
-		pcpi_sys->unmap(c, c->bytes);
+	for (; at != &h->caches; at = next) {
+		struct pcpi_cache *c =
+			pcpi_container_of(at, struct pcpi_cache, registry);
+
+		next = at->next;
+		pcpi_sys->unmap(c->memory, c->bytes);
+	}
 }
 
 int pcpi_heap_destroy(struct pcpa_heap *h)

@@ -5,8 +5,7 @@
  * A mutex that spins a little before it sleeps: every hold is a few dozen to a
  * few hundred nanoseconds (D8), far below the cost of a sleep.  Debug builds
  * keep the set of held ranks in one thread-local word, bit r for rank r, and
- * trap when a thread waits for a rank that is not above all it holds (L1); a
- * try never waits and may come in any order.
+ * trap when a rank is taken that is not above all held ones (L1).
  */
 #define _GNU_SOURCE
 #include "lock.h"
@@ -61,14 +60,6 @@ bool pcpi_lock_take(struct pcpi_lock *l)
 	}
 	note_take(l->rank);
 	return waited;
-}
-
-bool pcpi_lock_try(struct pcpi_lock *l)
-{
-	if (pthread_mutex_trylock(&l->mutex) != 0)
-		return false;
-	note_take(l->rank);
-	return true;
 }
 
 void pcpi_lock_drop(struct pcpi_lock *l)

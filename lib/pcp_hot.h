@@ -13,7 +13,7 @@
  *          claim? -> empty? -> pop, count -> unmark
  *   free   entry, id, address in the zone and page-aligned (one compare: the
  *          bits below the page rotate to the top) -> order byte -> busy? ->
- *          mark -> claim? -> push, count -> unmark -> limit?
+ *          mark -> claim? -> push -> unmark -> limit?
  *
  * H1  Every test that fails leads out with nothing changed.
  * H2  An entry with the heap's id holds a cache of this thread for this heap:
@@ -62,7 +62,14 @@ PCPI_INLINE struct pcpi_cache *pcpi_hot_cache(const struct pcpi_hot *hot)
 {
 	struct pcpi_entry *entry = pcpi_hot_entry(hot);
 
-	return pcpi_likely(entry->id == hot->id) ? entry->cache : NULL;
+	struct pcpi_cache *c;
+
+	if (pcpi_unlikely(entry->id != hot->id))
+		return NULL;
+	c = entry->cache;
+	if (!c)
+		__builtin_unreachable(); /* H2: spares the callers' test */
+	return c;
 }
 
 /* Sets the mark; false with the mark clear when the slow way must be taken. */
@@ -88,52 +95,66 @@ PCPI_INLINE void pcpi_hot_leave(struct pcpi_cache *c)
 	pcpi_store_release(&c->busy, 0);
 }
 
+/* The last of the ring; the mark is set.  NULL: empty. */
+PCPI_INLINE void *pcpi_hot_pop(const struct pcpi_hot *hot,
+			       struct pcpi_ring *ring)
+{
+	uint32_t head = ring->head, pfn;
+
+	if (pcpi_unlikely(head == ring->tail))
+		return NULL;
+	pfn = ring->slots[--head & ring->mask];
+	/* relaxed: C1; statistics read it late. */
+	pcpi_store_relaxed(&ring->head, head);
+	return hot->base + ((size_t)pfn << hot->page_shift);
+}
+
 /* Requires order < PCPI_PCP_ORDERS.  NULL: go the slow way. */
 PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	struct pcpi_pcp_list *list;
-	uint32_t head, pfn;
+	void *block = NULL;
 
-	if (pcpi_unlikely(!c))
+	if (pcpi_unlikely(!c) || !pcpi_hot_enter(c))
 		return NULL;
-	list = &c->list[order];
-	if (!pcpi_hot_enter(c))
-		return NULL;
-	head = list->ring.head;
-	if (pcpi_unlikely(head == list->ring.tail)) {
-		pcpi_hot_leave(c);
-		return NULL;
+	if (order == 0)
+		block = pcpi_load_relaxed(&c->front); /* relaxed: C1 */
+	if (block) {
+		pcpi_store_relaxed(&c->front, NULL); /* relaxed: C1, C5 */
+	} else {
+		block = pcpi_hot_pop(hot, &c->list[order].ring);
+		if (pcpi_unlikely(!block)) {
+			pcpi_hot_leave(c);
+			return NULL;
+		}
 	}
-	pfn = list->ring.slots[--head & list->ring.mask];
-	/* relaxed (these): the mark, C1; statistics read them late. */
-	pcpi_store_relaxed(&list->ring.head, head);
-	pcpi_store_relaxed(&c->count, c->count - (1u << order));
-	pcpi_store_relaxed(&c->free_count, c->free_count >> 1);
-	pcpi_counter_add(&list->allocs, 1);
+	pcpi_counter_add(&c->list[order].allocs, 1);
 	pcpi_hot_leave(c);
-	return hot->base + ((size_t)pfn << hot->page_shift);
+	return block;
 }
 
-/* Puts a block on its list; false: go the slow way.  A list too full to take it
- * can't be: limit <= the ring's room (PCPI_RING_MARGIN). */
-PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order, uint32_t pfn)
+/* Puts a block on its list; false: go the slow way.  The list has room, since
+ * its limit is below its capacity (PCPI_RING_MARGIN). */
+PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
+			       uint32_t pfn, void *block)
 {
-	struct pcpi_pcp_list *list = &c->list[order];
-	uint32_t head, count;
+	struct pcpi_ring *ring = &c->list[order].ring;
+	uint32_t head, len;
 
 	if (!pcpi_hot_enter(c))
 		return false;
-	head = list->ring.head;
-	list->ring.slots[head & list->ring.mask] = pfn;
-	count = c->count + (1u << order);
-	/* relaxed (these): the mark, C1; statistics read them late. */
-	pcpi_store_relaxed(&list->ring.head, head + 1);
-	pcpi_store_relaxed(&c->count, count);
-	pcpi_store_relaxed(&c->free_count, c->free_count + (1u << order));
-	pcpi_counter_add(&list->frees, 1);
+	/* relaxed (these): C1, C5; statistics read them late. */
+	if (order == 0 && !pcpi_load_relaxed(&c->front)) {
+		pcpi_store_relaxed(&c->front, block);
+		pcpi_hot_leave(c);
+		return true;
+	}
+	head = ring->head;
+	ring->slots[head++ & ring->mask] = pfn;
+	pcpi_store_relaxed(&ring->head, head);
+	len = head - ring->tail;
 	pcpi_hot_leave(c);
-	if (pcpi_unlikely(count >= c->limit))
+	if (pcpi_unlikely(len >= ring->limit))
 		pcpi_cache_trim(c, order);
 	return true;
 }
@@ -161,13 +182,13 @@ PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block)
 		return false;
 	byte = pcpi_page_read(hot->orders, pfn);
 	if (pcpi_likely(byte == 1))
-		return pcpi_hot_push(c, 0, pfn);
+		return pcpi_hot_push(c, 0, pfn, block);
 	if (byte == 2)
-		return pcpi_hot_push(c, 1, pfn);
+		return pcpi_hot_push(c, 1, pfn, block);
 	if (byte == 3)
-		return pcpi_hot_push(c, 2, pfn);
+		return pcpi_hot_push(c, 2, pfn, block);
 	if (byte == 4)
-		return pcpi_hot_push(c, 3, pfn);
+		return pcpi_hot_push(c, 3, pfn, block);
 	return false;
 }
 
@@ -180,7 +201,7 @@ PCPI_INLINE bool pcpi_hot_free_sized(const struct pcpi_hot *hot, void *block,
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
 		return false;
-	return pcpi_hot_push(c, order, pfn);
+	return pcpi_hot_push(c, order, pfn, block);
 }
 
 #endif

@@ -36,7 +36,8 @@ struct pcpi_ring {
 		};
 		uint64_t ends;
 	};
-	uint32_t mask; /* capacity - 1; a power of two less one */
+	uint32_t mask;	/* capacity - 1; a power of two less one */
+	uint32_t limit; /* the user's: length at which a push asks its policy */
 	uint32_t *slots;
 };
 
@@ -45,6 +46,7 @@ static inline void pcpi_ring_init(struct pcpi_ring *r, uint32_t *slots,
 {
 	r->ends = 0;
 	r->mask = capacity - 1;
+	r->limit = capacity;
 	r->slots = slots;
 }
 

@@ -13,16 +13,16 @@
  * Proved by tests/unit/test_stats.c.
  */
 #include <errno.h>
-#include <urcu/rculist.h>
 
 #include "heap.h"
+#include "list.h"
 #include "rcu.h"
 #include "stats_format.h"
 
 /* relaxed (all of this file): statistics; each value was true a moment ago. */
 #define GET(field) pcpi_load_relaxed(&(field))
 
-static void cache_merge(const struct pcpi_cache *c, const struct pcpi_zone *z,
+static void cache_merge(struct pcpi_cache *c, const struct pcpi_zone *z,
 			struct pcpa_stats *s)
 {
 	unsigned o, r;
@@ -31,10 +31,9 @@ static void cache_merge(const struct pcpi_cache *c, const struct pcpi_zone *z,
 		s->free_total += GET(c->outbox[z->config.position].frees);
 	if (c->zone != z)
 		return;
-	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		s->alloc_total += GET(c->list[o].allocs);
-		s->free_total += GET(c->list[o].frees);
-	}
+	s->free_total += pcpi_cache_frees(c);
 	for (r = 0; r < PCPI_DRAIN_REASONS; r++)
 		s->drains += GET(c->drains[r]);
 	s->drains_high += GET(c->drains[PCPI_DRAIN_HIGH]);
@@ -51,18 +50,18 @@ static void cache_merge(const struct pcpi_cache *c, const struct pcpi_zone *z,
 static void caches_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 			 struct pcpa_stats *s)
 {
-	uint64_t remote[heap->nr_zones], own;
+	uint64_t remote[heap->nr_zones];
 	struct pcpi_cache *c;
 	unsigned i;
 
 	for (i = 0; i < heap->nr_zones; i++)
 		remote[i] = 0;
 	pcpi_rcu_read_lock();
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
+	pcpi_list_each(c, &heap->caches, registry) {
 		cache_merge(c, z, s);
-		own = pcpi_cache_pages(c, remote);
+		pcpi_cache_remote_pages(c, remote);
 		if (c->zone == z)
-			s->cached_pages += own;
+			s->cached_pages += pcpi_cache_count(c);
 	}
 	pcpi_rcu_read_unlock();
 	s->cached_pages += remote[z->config.position];
@@ -132,7 +131,7 @@ static void node_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		n.depot_blocks[o] = pcpi_depot_len(&z->depots[o]);
 	pcpi_rcu_read_lock();
-	cds_list_for_each_entry_rcu(a, &z->arenas, link) {
+	pcpi_list_each(a, &z->arenas, link) {
 		n.backing_bytes[a->backing] += a->bytes;
 		n.backing_page_bytes[a->backing] = a->page_bytes;
 	}
@@ -140,26 +139,26 @@ static void node_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 	pcpi_stats_put_node(w, &n);
 }
 
-static void cache_put(struct pcpi_stats_writer *w, const struct pcpi_cache *c)
+static void cache_put(struct pcpi_stats_writer *w, struct pcpi_cache *c)
 {
 	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
 	struct pcpi_stats_cache s = {
 		.tid = GET(c->tid),
 		.node = (int)c->zone->config.os_node,
-		.count = GET(c->count),
 		.high = GET(c->high),
 		.high_min = ps.high_min,
 		.high_max = ps.high_max,
 		.batch = ps.batch,
 		.depot_batch = ps.depot_batch,
+		.free_total = pcpi_cache_frees(c),
 		.live = GET(c->owner) != NULL,
 	};
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
-		s.len[o] = pcpi_ring_len_racy(&c->list[o].ring);
+		s.len[o] = pcpi_cache_len(c, o);
+		s.count += s.len[o] << o;
 		s.alloc_total += GET(c->list[o].allocs);
-		s.free_total += GET(c->list[o].frees);
 	}
 	pcpi_stats_put_cache(w, &s);
 }
@@ -172,10 +171,10 @@ static void zone_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 
 	node_put(w, heap, z);
 	pcpi_rcu_read_lock();
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry)
+	pcpi_list_each(c, &heap->caches, registry)
 		if (c->zone == z)
 			cache_put(w, c);
-	cds_list_for_each_entry_rcu(a, &z->arenas, link) {
+	pcpi_list_each(a, &z->arenas, link) {
 		struct pcpi_stats_arena arena = {
 			.node = (int)a->os_node,
 			.bytes = a->bytes,

@@ -22,25 +22,25 @@
  * Failure: -ETIMEDOUT, counted in the caches' busy_skipped.
  */
 #include <errno.h>
-#include <urcu/rculist.h>
 
 #include "heap.h"
+#include "list.h"
 #include "rcu.h"
 
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 				const struct pcpi_zone *zone)
 {
-	uint64_t pages = 0, own, remote[heap->nr_zones];
+	uint64_t pages = 0, remote[heap->nr_zones];
 	struct pcpi_cache *c;
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
 		remote[z] = 0;
 	pcpi_rcu_read_lock();
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
-		own = pcpi_cache_pages(c, remote);
+	pcpi_list_each(c, &heap->caches, registry) {
+		pcpi_cache_remote_pages(c, remote);
 		if (!zone || c->zone == zone)
-			pages += own;
+			pages += pcpi_cache_count(c);
 	}
 	pcpi_rcu_read_unlock();
 	for (z = 0; z < heap->nr_zones; z++)
@@ -49,16 +49,16 @@ uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 	return pages;
 }
 
-/* Whether a cache may be claimed: with PCPA_HEAP_NO_IPI only one without an
- * owner; the others are asked to flush at their next call. */
-static bool may_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
+/* With PCPA_HEAP_NO_IPI a cache with an owner is not claimed but asked. */
+static bool cache_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
 {
-	/* acquire: pairs with thread.c's cache_own() and caches_leave(). */
-	if (!(heap->options_flags & PCPA_HEAP_NO_IPI) ||
-	    !pcpi_load_acquire(&c->owner))
-		return true;
-	pcpi_cache_ask(c);
-	return false;
+	/* acquire: pairs with thread.c's caches_leave(). */
+	if ((heap->options_flags & PCPA_HEAP_NO_IPI) &&
+	    pcpi_load_acquire(&c->owner)) {
+		pcpi_cache_ask(c);
+		return false;
+	}
+	return pcpi_cache_claim(c);
 }
 
 static unsigned claim_all(struct pcpa_heap *heap)
@@ -66,27 +66,38 @@ static unsigned claim_all(struct pcpa_heap *heap)
 	struct pcpi_cache *c;
 	unsigned n = 0;
 
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
-		c->claimed = may_claim(heap, c) && pcpi_cache_claim(c);
+	/* No cache gets an owner between the question and the claim. */
+	pcpi_lock_take(&heap->threads_lock);
+	pcpi_list_each(c, &heap->caches, registry) {
+		c->claimed = cache_claim(heap, c);
 		n += c->claimed;
 	}
+	pcpi_lock_drop(&heap->threads_lock);
 	return n;
 }
 
+/* False: marks may be hidden in the processors' store buffers. */
+static bool marks_show(const struct pcpa_heap *heap)
+{
+	if (heap->env.exchange || (heap->options_flags & PCPA_HEAP_NO_IPI))
+		return true;
+	return pcpi_sys->membarrier() == 0;
+}
+
 /* One pass over the claimed caches; returns how many are still marked. */
-static unsigned empty_quiet(struct pcpa_heap *heap, uint64_t *pages)
+static unsigned empty_quiet(struct pcpa_heap *heap, uint64_t *moved)
 {
 	struct pcpi_cache *c;
 	unsigned left = 0;
 
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
+	pcpi_list_each(c, &heap->caches, registry) {
 		if (!c->claimed)
 			continue;
 		if (!pcpi_cache_claimed_quiet(c)) {
 			left++;
 			continue;
 		}
-		*pages += pcpi_cache_empty_claimed(c);
+		pcpi_cache_empty_claimed(c, moved);
 		c->claimed = false;
 	}
 	return left;
@@ -96,7 +107,7 @@ static void postpone_rest(struct pcpa_heap *heap)
 {
 	struct pcpi_cache *c;
 
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry)
+	pcpi_list_each(c, &heap->caches, registry)
 		if (c->claimed) {
 			pcpi_cache_claim_postpone(c);
 			c->claimed = false;
@@ -104,18 +115,15 @@ static void postpone_rest(struct pcpa_heap *heap)
 }
 
 static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
-			uint64_t *pages)
+			uint64_t *moved)
 {
 	uint64_t deadline = pcpi_sys->clock_ns() + wait_ns;
-	unsigned left;
+	unsigned left = claim_all(heap);
 
-	if (claim_all(heap) == 0)
-		return 0;
-	if (!heap->env.exchange)
-		pcpi_sys->membarrier();
-	while ((left = empty_quiet(heap, pages)) > 0 &&
-	       pcpi_sys->clock_ns() < deadline)
-		pcpi_sys->yield();
+	if (left > 0 && marks_show(heap))
+		while ((left = empty_quiet(heap, moved)) > 0 &&
+		       pcpi_sys->clock_ns() < deadline)
+			pcpi_sys->yield();
 	if (left == 0)
 		return 0;
 	postpone_rest(heap); /* W2 */
@@ -124,16 +132,26 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
 {
+	uint64_t moved[heap->nr_zones];
 	unsigned z;
 	int err;
 
-	*pages = 0;
+	for (z = 0; z < heap->nr_zones; z++)
+		moved[z] = 0;
 	pcpi_lock_take(&heap->drain_lock);
 	pcpi_rcu_read_lock();
-	err = caches_empty(heap, wait_ns, pages);
+	err = caches_empty(heap, wait_ns, moved);
 	pcpi_rcu_read_unlock();
 	for (z = 0; z < heap->nr_zones; z++)
-		*pages += pcpi_depots_empty(&heap->env.zones[z]);
+		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
 	pcpi_lock_drop(&heap->drain_lock);
+	*pages = 0;
+	for (z = 0; z < heap->nr_zones; z++) {
+		*pages += moved[z];
+		if (moved[z] > 0 && pcpi_trace_on(&heap->env.trace))
+			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
+					(int)heap->env.zones[z].config.os_node, 0,
+					moved[z], moved[z], 0);
+	}
 	return err;
 }

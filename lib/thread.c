@@ -24,13 +24,14 @@
  * cache that another thread left costs 1 us.
  */
 #include "heap.h"
+#include "list.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <urcu/rculist.h>
 
 #include "bits.h"
-#include "check.h"
+#include "pcp_tune.h"
 #include "rcu.h"
 
 /* o: the thread; l: pool_lock. */
@@ -56,22 +57,17 @@ static struct thread_record *pool;
 
 /* ---- Records --------------------------------------------------------------- */
 
-/* Records come from mappings that are never given back (C6 of readers). */
-static struct thread_record *pool_fill(void)
+/* A page each, because of where its table lies in it (PCPI_CACHE_OFFSET);
+ * kept for the next thread, never unmapped. */
+static struct thread_record *record_map(void)
 {
-	size_t bytes = pcpi_round_up(16 * sizeof(struct thread_record),
-				     pcpi_sys_page_bytes());
-	struct thread_record *fresh;
-	size_t i, n = bytes / sizeof(*fresh);
+	size_t bytes = pcpi_sys_page_bytes();
 	void *memory;
 
 	if (pcpi_sys->map_meta(bytes, &memory))
 		return NULL;
-	pcpi_sys->name(memory, bytes, "pcpalloc:threads");
-	fresh = memory;
-	for (i = 0; i + 1 < n; i++)
-		fresh[i].next = &fresh[i + 1];
-	return fresh;
+	pcpi_sys->name(memory, bytes, "pcpalloc:thread");
+	return memory;
 }
 
 static struct thread_record *record_take(void)
@@ -79,13 +75,11 @@ static struct thread_record *record_take(void)
 	struct thread_record *r;
 
 	pthread_mutex_lock(&pool_lock);
-	if (!pool)
-		pool = pool_fill();
 	r = pool;
 	if (r)
 		pool = r->next;
 	pthread_mutex_unlock(&pool_lock);
-	return r;
+	return r ? r : record_map();
 }
 
 static void record_give(struct thread_record *r)
@@ -125,7 +119,7 @@ static struct pcpi_cache *cache_adopt_locked(struct pcpa_heap *heap,
 {
 	struct pcpi_cache *c;
 
-	cds_list_for_each_entry(c, &heap->caches, registry) {
+	pcpi_list_each(c, &heap->caches, registry) {
 		/* acquire: pairs with caches_leave(). */
 		if (c->zone == zone && !pcpi_load_acquire(&c->owner))
 			return c;
@@ -138,15 +132,12 @@ static struct pcpi_cache *cache_make(struct pcpa_heap *heap,
 {
 	size_t bytes = pcpi_round_up(pcpi_cache_bytes(&heap->env, zone),
 				     pcpi_sys_page_bytes());
-	struct pcpi_cache *c;
 	void *memory;
 
 	if (pcpi_sys->map_meta(bytes, &memory))
 		return NULL;
 	pcpi_sys->name(memory, bytes, "pcpalloc:cache");
-	c = pcpi_cache_init(memory, &heap->env, zone);
-	c->bytes = bytes;
-	return c;
+	return pcpi_cache_init(memory, bytes, &heap->env, zone);
 }
 
 static void cache_own(struct pcpi_cache *c, struct thread_record *self,
@@ -186,7 +177,7 @@ static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
 	pcpi_lock_take(&heap->threads_lock);
 	c = cache_adopt_locked(heap, zone);
 	if (c) {
-		pcpi_cache_adopt(c);
+		pcpi_tune_start(c);
 		cache_own(c, self, root);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
@@ -214,7 +205,7 @@ static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
 	struct pcpi_cache *c, *found = NULL;
 
 	pcpi_rcu_read_lock();
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
+	pcpi_list_each(c, &heap->caches, registry) {
 		/* acquire: pairs with cache_own(). */
 		if (pcpi_load_acquire(&c->owner) == self) {
 			found = c->root;
@@ -298,7 +289,7 @@ static void caches_leave(struct pcpa_heap *heap, const struct thread_record *sel
 {
 	struct pcpi_cache *c;
 
-	cds_list_for_each_entry_rcu(c, &heap->caches, registry) {
+	pcpi_list_each(c, &heap->caches, registry) {
 		/* acquire: pairs with cache_own(). */
 		if (pcpi_load_acquire(&c->owner) != self)
 			continue;
@@ -315,15 +306,17 @@ static void thread_end(void *arg)
 	struct pcpa_heap *heap;
 
 	pcpi_table = (char *)(uintptr_t)&gone;
-	pcpi_rcu_read_lock();
+	/* Not the other way round: whoever waits for readers may be waited for by
+	 * the holder of this lock. */
 	pcpi_lock_take(&pcpi_heaps_lock);
-	cds_list_for_each_entry(heap, &pcpi_heaps, link) {
+	pcpi_rcu_read_lock();
+	pcpi_list_each(heap, &pcpi_heaps, link) {
 		/* relaxed: only a fork's child sets it, before it can end. */
 		if (!pcpi_load_relaxed(&heap->forked))
 			caches_leave(heap, self);
 	}
-	pcpi_lock_drop(&pcpi_heaps_lock);
 	pcpi_rcu_read_unlock();
+	pcpi_lock_drop(&pcpi_heaps_lock);
 	record_give(self);
 }
 
@@ -362,7 +355,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 			*entry_of(self, heap) = (struct pcpi_entry){ 0 };
 		return;
 	}
-	cds_list_for_each_entry(c, &heap->caches, registry) {
+	pcpi_list_each(c, &heap->caches, registry) {
 		if (pcpi_load_relaxed(&c->owner) != self &&
 		    pcpi_load_relaxed(&c->owner)) {
 			pcpi_cache_abandon(c);

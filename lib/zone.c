@@ -250,19 +250,6 @@ uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns
 	return got;
 }
 
-uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfn)
-{
-	if (!pcpi_lock_try(&z->lock))
-		return 0;
-	pcpi_counter_add(&z->locks, 1);
-	*pfn = pcpi_buddy_take(&z->buddy, order);
-	zone_unlock(z);
-	if (*pfn == PCPI_NO_PFN)
-		return 0;
-	mark_blocks(z, order, pfn, 1); /* Z2 */
-	return 1;
-}
-
 void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
 			 const uint32_t *pfns, uint32_t n)
 {

@@ -102,9 +102,6 @@ void pcpi_zone_fini(struct pcpi_zone *z);
 uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
 			     uint32_t n, bool *broken);
 
-/* The same, but returns 0 where the lock is taken. */
-uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfn);
-
 /* Gives n blocks of one order back; any order of pfns. */
 void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
 			 const uint32_t *pfns, uint32_t n);

@@ -40,12 +40,12 @@ struct pcpa_stats; /* pcpalloc/stats.h */
 /* ---- Allocation flags --------------------------------------------------- */
 
 /* Zero the bytes handed out by this call. */
-#define PCPA_ZERO 0x1u
+#define PCPA_ZERO 0x10u
 /* Never grow the heap for this call. */
-#define PCPA_NOGROW 0x2u
+#define PCPA_NOGROW 0x20u
 /* Fail rather than take a block of another node than the one asked for; alone
  * it means the caller's node. */
-#define PCPA_THISNODE 0x4u
+#define PCPA_THISNODE 0x40u
 /* Prefer node n, an os number up to 65,534. */
 #define PCPA_NODE(n) (((unsigned)(n) + 1u) << 16)
 

@@ -49,7 +49,13 @@ struct pcpa_stats {
 	uint64_t caches;	 /* thread caches in use                   */
 };
 
-#define PCPA_STATS_INIT { .struct_size = sizeof(struct pcpa_stats) }
+#define PCPA_STATS_INIT \
+	{ \
+		sizeof(struct pcpa_stats), \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+	}
 
 enum pcpa_stats_format {
 	PCPA_STATS_ZONEINFO = 0,  /* per node: watermarks, states, pagesets */

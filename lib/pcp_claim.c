@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pcp_claim.c - the mark and the claim of a cache; see pcp.h, C1-C3 and C8.
+ *
+ * Owns: every access to busy and claim but the two of pcp_hot.h.
+ *
+ *   claim:  NONE --drainer--> CLAIMED --emptied--> NONE
+ *             ^                  |
+ *             |                  +--deadline--> PENDING --drainer--> CLAIMED
+ *             +---- owner, who then flushes ------+
+ *
+ * Proved by tests/spin/claim.pml (the protocol), tests/conc/ (this code).
+ */
+#include "pcp.h"
+
+bool pcpi_cache_enter(struct pcpi_cache *c)
+{
+	unsigned claim;
+
+	/* relaxed: only this thread sets it; set means that we interrupted it. */
+	if (pcpi_load_relaxed(&c->busy))
+		return false;
+	if (c->env->exchange) {
+		/* docs/memory-order.md, "The mark by exchange" */
+		pcpi_exchange_seq_cst(&c->busy, 1);
+		claim = pcpi_load_seq_cst(&c->claim); /* docs/memory-order.md */
+	} else {
+		/* relaxed: ordered by the drainer's membarrier. */
+		pcpi_store_relaxed(&c->busy, 1);
+		pcpi_compiler_barrier();
+		/* acquire: pairs with pcpi_cache_empty_claimed(). */
+		claim = pcpi_load_acquire(&c->claim);
+	}
+	if ((claim & PCPI_CLAIM_STATE) == PCPI_CLAIM_CLAIMED) {
+		pcpi_cache_leave(c);
+		return false;
+	}
+	pcpi_cache_tuck(c); /* C7 */
+	return true;
+}
+
+void pcpi_cache_leave(struct pcpi_cache *c)
+{
+	/* release: pairs with pcpi_cache_claimed_quiet(). */
+	pcpi_store_release(&c->busy, 0);
+}
+
+bool pcpi_cache_claim(struct pcpi_cache *c)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
+	uint8_t slow = seen & PCPI_CLAIM_SLOW;
+
+	do {
+		if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_CLAIMED)
+			return false;
+		/* docs/memory-order.md, "Claiming" */
+	} while (!pcpi_cas_seq_cst(&c->claim, &seen,
+				   (uint8_t)(slow | PCPI_CLAIM_CLAIMED)));
+	return true;
+}
+
+bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
+{
+	/* docs/memory-order.md, "Claiming"; pairs with pcpi_cache_leave(). */
+	return pcpi_load_seq_cst(&c->busy) == 0;
+}
+
+void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state)
+{
+	unsigned slow = pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_SLOW; /* relaxed: C7 */
+
+	/* release: pairs with pcpi_cache_enter(). */
+	pcpi_store_release(&c->claim, (uint8_t)(slow | (unsigned)state));
+}
+
+void pcpi_cache_claim_postpone(struct pcpi_cache *c)
+{
+	pcpi_counter_add(&c->busy_skipped, 1);
+	pcpi_cache_claim_end(c, PCPI_CLAIM_PENDING);
+}
+
+void pcpi_cache_ask(struct pcpi_cache *c)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
+
+	if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_NONE)
+		/* acquire/release: pairs with pcpi_cache_settle(). */
+		pcpi_cas_acq_rel(&c->claim, &seen,
+				 (uint8_t)(seen | PCPI_CLAIM_PENDING));
+}
+
+void pcpi_cache_settle(struct pcpi_cache *c)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
+
+	/* First the answer, then the flush: a request that comes meanwhile is
+	 * another one.
+	 * acquire/release: pairs with pcpi_cache_ask() and
+	 * pcpi_cache_claim_postpone(). */
+	if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_PENDING &&
+	    pcpi_cas_acq_rel(&c->claim, &seen, (uint8_t)(seen & PCPI_CLAIM_SLOW)))
+		pcpi_cache_flush(c);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pcp_tune.c - see pcp_tune.h. */
+#include "pcp_tune.h"
+
+/* A tick of the policy. */
+#define TICK_NS UINT64_C(1000000000)
+
+/* The count at which the next free looks at the policy: one batch on, to see a
+ * pure freer early, and never later than at high. */
+static uint32_t next_target(const struct pcpi_cache *c,
+			    const struct pcpi_pageset *ps, uint32_t count)
+{
+	uint32_t high = pcpi_min(c->high, c->high_cap);
+
+	return ps->legacy ? high : pcpi_min(high, count + ps->depot_batch);
+}
+
+/*
+ * Makes a free look at the policy no later than when the cache holds `target`
+ * pages, without a count on the hot path: what is missing to the target is
+ * divided among the lists that were freed to since the last look, and the
+ * length that each may reach is its limit.  So the sum of what the lists may
+ * still take is what the cache may still take, and with one list in use the look
+ * comes exactly at the target.
+ */
+static void limits_spread(struct pcpi_cache *c, uint32_t target,
+			  const bool used[PCPI_PCP_ORDERS])
+{
+	/* The next free of order 0 may go to the front, which has no limit. */
+	uint32_t count = pcpi_cache_count(c) + !c->front, room = 0, lists = 0;
+	uint32_t len;
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		lists += used[o];
+	if (target > count)
+		room = (target - count) / pcpi_max(lists, 1u);
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+		len = pcpi_ring_len(&c->list[o].ring);
+		c->list[o].ring.limit =
+			pcpi_max(len + (used[o] ? room >> o : 0), len + 1);
+	}
+}
+
+void pcpi_tune_start(struct pcpi_cache *c)
+{
+	static const bool single[PCPI_PCP_ORDERS] = { true };
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+	unsigned o;
+
+	/* relaxed: statistics read it. */
+	pcpi_store_relaxed(&c->high, ps.high_min);
+	c->alloc_factor = c->free_factor = c->free_count = 0;
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+		c->allocs_noted[o] = c->list[o].allocs;
+		c->frees_noted[o] = pcpi_cache_list_frees(c, o);
+	}
+	c->allocs_at_drain = pcpi_cache_allocs(c);
+	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
+}
+
+/* What happened since the last look. */
+struct pcp_past {
+	uint64_t allocs, frees, freed_pages;
+	bool freed[PCPI_PCP_ORDERS];
+};
+
+static struct pcp_past past_take(struct pcpi_cache *c)
+{
+	struct pcp_past past = { 0 };
+	uint64_t allocs, frees;
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+		allocs = c->list[o].allocs - c->allocs_noted[o];
+		frees = pcpi_cache_list_frees(c, o) - c->frees_noted[o];
+		c->allocs_noted[o] += allocs;
+		c->frees_noted[o] += frees;
+		past.allocs += allocs;
+		past.frees += frees;
+		past.freed_pages += frees << o;
+		past.freed[o] = frees > 0;
+		if (allocs > 0)
+			c->list_tick[o] = 0; /* kept() dates it */
+	}
+	return past;
+}
+
+/* A factor is halved by each alloc or free. */
+static uint32_t halved(uint32_t factor, uint64_t times)
+{
+	return times < 32 ? factor >> times : 0;
+}
+
+/* The state as the policy would have it had it seen every alloc and free.  The
+ * factors only grow at a look, so halving them by number is exact.  free_count
+ * grows with frees and is halved by allocs: exact while frees come in a row;
+ * where both came, the frees count as spread evenly between the allocs. */
+static struct pcpi_pcp_state state_load(struct pcpi_cache *c,
+					const struct pcpi_pageset *ps,
+					const struct pcp_past *past)
+{
+	uint64_t free_count = halved(c->free_count, past->allocs) +
+			      past->freed_pages / (past->allocs + 1);
+
+	return (struct pcpi_pcp_state){
+		.count = pcpi_cache_count(c),
+		.high = c->high,
+		.free_count = (uint32_t)pcpi_min(
+			free_count, (uint64_t)ps->batch << PCPI_SCALE_MAX),
+		.free_factor = halved(c->free_factor, past->allocs),
+		.alloc_factor = halved(c->alloc_factor, past->frees),
+		.free_high_batch = c->env->free_high_batch,
+		.prev_free_high_order = past->frees > 1 && !past->freed[0],
+	};
+}
+
+static void state_save(struct pcpi_cache *c, const struct pcpi_pcp_state *s)
+{
+	/* relaxed: the owner's own; statistics read it. */
+	pcpi_store_relaxed(&c->high, pcpi_min(s->high, c->high_cap));
+	c->free_count = s->free_count;
+	c->free_factor = s->free_factor;
+	c->alloc_factor = s->alloc_factor;
+}
+
+/* Blocks of each list that a drain must leave, because the list was allocated
+ * from a moment ago: F4 of policy.h. */
+static void kept(struct pcpi_cache *c, const struct pcpi_pageset *ps,
+		 uint64_t now_ns, const uint32_t lens[PCPI_PCP_ORDERS],
+		 uint32_t keep[PCPI_PCP_ORDERS])
+{
+	uint64_t tick = now_ns / TICK_NS + 1, since;
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+		if (c->list_tick[o] == 0)
+			c->list_tick[o] = tick;
+		since = pcpi_min(tick - c->list_tick[o], (uint64_t)UINT32_MAX);
+		keep[o] = pcpi_policy_kept(ps, o, lens[o], (uint32_t)since);
+	}
+}
+
+/* What came in since the last drain, and as much again of what was there: a
+ * cache that only frees has no use for either (D6). */
+static bool freer_budget(const struct pcpi_cache *c,
+			 const struct pcpi_pageset *ps, struct pcpi_trim_plan *plan)
+{
+	uint32_t batches = plan->count / pcpi_max(ps->depot_batch, 1u);
+
+	if (ps->legacy || batches == 0 || pcpi_cache_allocs(c) != c->allocs_at_drain)
+		return false;
+	plan->reason = PCPI_DRAIN_FREER;
+	plan->pages = pcpi_min(batches, 2u) * ps->depot_batch;
+	return true;
+}
+
+static void trim_budget(struct pcpi_cache *c, const struct pcpi_pageset *ps,
+			const struct pcp_past *past, unsigned order,
+			struct pcpi_trim_plan *plan)
+{
+	struct pcpi_pcp_state s = state_load(c, ps, past);
+	bool free_high = pcpi_policy_free_high(&s, ps, order);
+	/* relaxed: a hint for policy. */
+	uint32_t flags = pcpi_load_relaxed(&c->zone->flags);
+
+	plan->count = s.count;
+	plan->high = s.high;
+	plan->reason = PCPI_DRAIN_HIGH;
+	if (!freer_budget(c, ps, plan))
+		plan->pages = pcpi_policy_drain(&s, ps, flags, free_high, false);
+	state_save(c, &s);
+}
+
+void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
+		    struct pcpi_trim_plan *plan)
+{
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+	struct pcp_past past = past_take(c);
+	uint32_t lens[PCPI_PCP_ORDERS], keep[PCPI_PCP_ORDERS];
+	unsigned o;
+
+	past.freed[order] = true; /* also where an alloc has undone it */
+	trim_budget(c, &ps, &past, order, plan);
+	if (plan->pages == 0) {
+		limits_spread(c, pcpi_min(c->high, c->high_cap), past.freed);
+		return;
+	}
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		lens[o] = pcpi_cache_len(c, o);
+	kept(c, &ps, now_ns, lens, keep);
+	plan->pages = pcpi_policy_split(&pcpi_split_cache, lens, keep,
+					plan->pages, &c->cursor, plan->take);
+	c->allocs_at_drain = pcpi_cache_allocs(c);
+}
+
+void pcpi_tune_drained(struct pcpi_cache *c, unsigned order)
+{
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+	bool used[PCPI_PCP_ORDERS] = { false };
+
+	used[order] = true;
+	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), used);
+}
+
+uint32_t pcpi_tune_refill(struct pcpi_cache *c, const struct pcpi_pageset *ps,
+			  unsigned order)
+{
+	/* relaxed: a hint for policy. */
+	uint32_t flags = pcpi_load_relaxed(&c->zone->flags), blocks;
+	struct pcp_past past = past_take(c);
+	struct pcpi_pcp_state s = state_load(c, ps, &past);
+
+	blocks = pcpi_policy_refill(&s, ps, flags, order);
+	state_save(c, &s);
+	if (flags & PCPI_ZONE_BELOW_HIGH)
+		limits_spread(c, ps->high_min, past.freed);
+	return pcpi_max(blocks, 1u);
+}
