@@ -75,14 +75,17 @@ uint32_t pcpi_depot_shift(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 uint32_t pcpi_depot_surplus(struct pcpi_depot *d, uint64_t now_ns,
 			    uint32_t *pfns, uint32_t n)
 {
-	uint32_t got = 0;
+	uint32_t got = 0, low;
 
 	/* relaxed: a stale time only moves the trim by a call. */
 	if (now_ns - pcpi_load_relaxed(&d->low_since_ns) < SURPLUS_PERIOD_NS)
 		return 0;
 	depot_lock(d);
-	if (d->low_since_ns != 0)
-		got = shift_locked(d, pfns, pcpi_min(n, d->low));
+	if (d->low_since_ns != 0) {
+		low = d->low;
+		got = shift_locked(d, pfns, pcpi_min(n, low));
+		d->low = low - got; /* D3; the rest is for the next call */
+	}
 	if (got < n) {
 		/* relaxed: see above. */
 		pcpi_store_relaxed(&d->low_since_ns, now_ns);
