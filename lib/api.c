@@ -159,15 +159,14 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 	return block;
 }
 
-PCPI_EXPORT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
+PCPI_EXPORT PCPI_HOT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
 			     unsigned flags)
 {
 	void *block = NULL;
 
-	/* Flags begin above the orders: one test for both. */
 	if (pcpi_likely((order | flags) == 0 && heap))
 		block = pcpi_hot_alloc(&heap->hot, 0);
-	else if ((order | flags) < PCPI_PCP_ORDERS && heap)
+	else if (order < PCPI_PCP_ORDERS && flags == 0 && heap)
 		block = pcpi_hot_alloc(&heap->hot, order);
 	return pcpi_likely(block != NULL) ? block
 					  : alloc_slow(heap, order, flags);
@@ -216,7 +215,7 @@ static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
 	return got;
 }
 
-PCPI_EXPORT size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order,
+PCPI_EXPORT PCPI_HOT size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order,
 				   unsigned flags, void **blocks, size_t n)
 {
 	size_t got = 0;
@@ -312,14 +311,14 @@ static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
 	errno = saved;
 }
 
-PCPI_EXPORT void pcpa_free(struct pcpa_heap *heap, void *block)
+PCPI_EXPORT PCPI_HOT void pcpa_free(struct pcpa_heap *heap, void *block)
 {
 	if (pcpi_likely(heap != NULL) && pcpi_hot_free(&heap->hot, block))
 		return;
 	free_slow(heap, block, -1);
 }
 
-PCPI_EXPORT void pcpa_free_sized(struct pcpa_heap *heap, void *block,
+PCPI_EXPORT PCPI_HOT void pcpa_free_sized(struct pcpa_heap *heap, void *block,
 				 unsigned order)
 {
 	if (pcpi_likely(order < PCPI_PCP_ORDERS && heap) &&
@@ -353,13 +352,13 @@ static void free_many(struct pcpa_heap *heap, unsigned order, bool sized,
 	pcpi_bulk_end(&heap->hot, order);
 }
 
-PCPI_EXPORT void pcpa_free_bulk(struct pcpa_heap *heap, void **blocks, size_t n)
+PCPI_EXPORT PCPI_HOT void pcpa_free_bulk(struct pcpa_heap *heap, void **blocks, size_t n)
 {
 	if (heap)
 		free_many(heap, 0, false, blocks, n);
 }
 
-PCPI_EXPORT void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned order,
+PCPI_EXPORT PCPI_HOT void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned order,
 				      void **blocks, size_t n)
 {
 	if (heap && order < PCPI_PCP_ORDERS)

@@ -35,6 +35,30 @@
  * relaxed: a reader may see it late, never torn. */
 #define pcpi_counter_add(p, v) pcpi_store_relaxed((p), pcpi_load_relaxed(p) + (v))
 
+/* The same by 1, where it counts in instructions: one, that no other thread can
+ * tell from the above. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define pcpi_counter_inc(p) __asm__("incq %0" : "+m"(*(p)) : : "cc")
+#else
+#define pcpi_counter_inc(p) pcpi_counter_add((p), 1)
+#endif
+
+/* *p == 0 for a byte, with acquire: on x86-64, whose loads all are, one compare
+ * with memory, which compilers make of no atomic load. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define pcpi_zero_acquire(p)                                                   \
+	({                                                                     \
+		_Bool zero_;                                                   \
+		__asm__ __volatile__("cmpb $0, %1"                             \
+				     : "=@ccz"(zero_)                          \
+				     : "m"(*(p))                               \
+				     : "memory");                              \
+		zero_;                                                         \
+	})
+#else
+#define pcpi_zero_acquire(p) (pcpi_load_acquire(p) == 0)
+#endif
+
 /* The compiler moves no memory access across it; the processor may. */
 #define pcpi_compiler_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 

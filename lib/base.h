@@ -27,6 +27,8 @@
 #define PCPI_NOINLINE __attribute__((noinline))
 #define PCPI_COLD __attribute__((cold, noinline))
 #define PCPI_INLINE static inline __attribute__((always_inline))
+/* A function that runs as often as anything: it begins with a cache line. */
+#define PCPI_HOT __attribute__((hot, aligned(64)))
 #define PCPI_ALIGNED(n) __attribute__((aligned(n)))
 #define PCPI_EXPORT __attribute__((visibility("default")))
 #define PCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))

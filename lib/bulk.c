@@ -10,8 +10,8 @@ static struct pcpi_range range_of(const struct pcpi_hot *hot,
 	return (struct pcpi_range){
 		.base = hot->base,
 		.page_shift = hot->page_shift,
-		.first_pfn = c->first_pfn,
-		.nr_pfns = c->nr_pfns,
+		.first_pfn = (uint32_t)c->first_pfn,
+		.nr_pfns = (uint32_t)c->nr_pfns,
 	};
 }
 
@@ -57,17 +57,6 @@ size_t pcpi_bulk_pop(const struct pcpi_hot *hot, unsigned order, void **blocks,
 	return got;
 }
 
-/* All blocks of order 0, out of the buddy? */
-static bool all_single(const uint8_t *orders, const uint32_t *pfns, uint32_t n)
-{
-	unsigned other = 0;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		other |= pcpi_page_read(orders, pfns[i]) ^ 1u;
-	return other == 0;
-}
-
 /* Converts into the free slots behind the hot end, and makes them part of the
  * ring when all were good: U2. */
 static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
@@ -84,7 +73,7 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, pcpi_ring_room(ring)),
 			      &run);
 	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
-	     (sized || all_single(hot->orders, slots, run));
+	     (sized || pcpi_convert_single(hot->orders, hot->wide, slots, run));
 	if (!ok)
 		run = 0;
 	/* relaxed: the mark, C1. */

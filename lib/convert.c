@@ -11,6 +11,8 @@
  */
 #include "convert.h"
 
+#include "page.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -37,6 +39,16 @@ static bool to_pfns(const struct pcpi_range *r, void *const *blocks,
 		bad |= turned - r->first_pfn >= r->nr_pfns;
 	}
 	return bad == 0;
+}
+
+static bool single(const uint8_t *orders, const uint32_t *pfns, uint32_t n)
+{
+	unsigned other = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		other |= pcpi_page_read(orders, pfns[i]) ^ 1u;
+	return other == 0;
 }
 
 #if defined(__x86_64__)
@@ -116,6 +128,38 @@ to_pfns_wide(const struct pcpi_range *r, void *const *blocks, uint32_t *out,
 	return i;
 }
 
+/* Reads four bytes at each page's order byte and looks at the first. */
+__attribute__((target("avx2"))) static uint32_t
+single_wide(const uint8_t *orders, const uint32_t *pfns, uint32_t n, bool *ok)
+{
+	__m256i other = _mm256_setzero_si256(), one = _mm256_set1_epi32(1);
+	uint32_t i;
+
+	for (i = 0; i + 8 <= n; i += 8) {
+		__m256i at = _mm256_loadu_si256((const void *)(pfns + i));
+		__m128i lo = _mm256_castsi256_si128(at);
+		__m128i hi = _mm256_extracti128_si256(at, 1);
+		__m128i a = _mm256_i64gather_epi32((const void *)orders,
+						   _mm256_cvtepu32_epi64(lo), 1);
+		__m128i b = _mm256_i64gather_epi32((const void *)orders,
+						   _mm256_cvtepu32_epi64(hi), 1);
+
+		other = _mm256_or_si256(
+			other, _mm256_xor_si256(_mm256_set_m128i(b, a), one));
+	}
+	*ok = _mm256_testz_si256(other, _mm256_set1_epi32(0xff));
+	return i;
+}
+
+bool pcpi_convert_single(const uint8_t *orders, bool wide, const uint32_t *pfns,
+			 uint32_t n)
+{
+	bool ok = true;
+	uint32_t done = wide ? single_wide(orders, pfns, n, &ok) : 0;
+
+	return single(orders, pfns + done, n - done) && ok;
+}
+
 void pcpi_convert_to_addrs(const struct pcpi_range *r, bool wide,
 			   const uint32_t *pfns, void **out, uint32_t n)
 {
@@ -152,6 +196,13 @@ bool pcpi_convert_to_pfns(const struct pcpi_range *r, bool wide,
 {
 	(void)wide;
 	return to_pfns(r, blocks, out, n);
+}
+
+bool pcpi_convert_single(const uint8_t *orders, bool wide, const uint32_t *pfns,
+			 uint32_t n)
+{
+	(void)wide;
+	return single(orders, pfns, n);
 }
 
 #endif

@@ -35,4 +35,9 @@ void pcpi_convert_to_addrs(const struct pcpi_range *r, bool wide,
 bool pcpi_convert_to_pfns(const struct pcpi_range *r, bool wide,
 			  void *const *blocks, uint32_t *out, uint32_t n);
 
+/* True iff the order bytes (page.h) of all n pages say "a block of order 0".
+ * Requires that three bytes past the last order byte can be read. */
+bool pcpi_convert_single(const uint8_t *orders, bool wide, const uint32_t *pfns,
+			 uint32_t n);
+
 #endif

@@ -29,7 +29,7 @@
 #define PCPI_PAGE_HELD 0x40u
 
 /* relaxed (all of this file): P1. */
-PCPI_INLINE uint8_t pcpi_page_read(const uint8_t *orders, uint32_t pfn)
+PCPI_INLINE uint8_t pcpi_page_read(const uint8_t *orders, uint64_t pfn)
 {
 	return pcpi_load_relaxed(&orders[pfn]);
 }

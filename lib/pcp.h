@@ -104,7 +104,7 @@ struct pcpi_cache {
 	/* First line: all that a hit of order 0 reads and writes. */
 	uint8_t busy;		     /* a: set by the owner only */
 	uint8_t claim;		     /* a: pcpi_claim */
-	uint32_t first_pfn, nr_pfns; /* c: of the zone */
+	uint64_t first_pfn, nr_pfns; /* c: of the zone */
 	void *front;		     /* o: see above */
 	struct pcpi_pcp_list list[PCPI_PCP_ORDERS]; /* o */
 

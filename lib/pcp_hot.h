@@ -19,8 +19,9 @@
  * H2  An entry with the heap's id holds a cache of this thread for this heap:
  *     ids are never used twice, and 0 is no heap's.
  *
- * The order byte is branched on and the ring not computed from it: the address
- * would depend on the load (D4).
+ * Order 0 is branched on and its ring not computed from the order byte: the
+ * address would depend on the load (D4).  Of the others it is computed: a branch
+ * each would be mispredicted where orders are mixed.
  *
  * Concurrency: see pcp.h.  Proved by tests/unit/test_heap.c, tests/conc/.
  */
@@ -75,14 +76,14 @@ PCPI_INLINE struct pcpi_cache *pcpi_hot_cache(const struct pcpi_hot *hot)
 /* Sets the mark; false with the mark clear when the slow way must be taken. */
 PCPI_INLINE bool pcpi_hot_enter(struct pcpi_cache *c)
 {
-	/* relaxed: only this thread sets it; set means that we interrupted it. */
-	if (pcpi_unlikely(pcpi_load_relaxed(&c->busy)))
+	/* Nobody else writes it; set means that we interrupted ourselves. */
+	if (pcpi_unlikely(c->busy))
 		return false;
 	/* relaxed: ordered by the drainer's membarrier. */
 	pcpi_store_relaxed(&c->busy, 1);
 	pcpi_compiler_barrier();
 	/* acquire: pairs with pcpi_cache_empty_claimed(). */
-	if (pcpi_likely(pcpi_load_acquire(&c->claim) == 0))
+	if (pcpi_likely(pcpi_zero_acquire(&c->claim)))
 		return true;
 	/* release: pairs with pcpi_cache_claimed_quiet(). */
 	pcpi_store_release(&c->busy, 0);
@@ -119,7 +120,7 @@ PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 		return NULL;
 	if (order == 0)
 		block = pcpi_load_relaxed(&c->front); /* relaxed: C1 */
-	if (block) {
+	if (pcpi_likely(block != NULL)) {
 		pcpi_store_relaxed(&c->front, NULL); /* relaxed: C1, C5 */
 	} else {
 		block = pcpi_hot_pop(hot, &c->list[order].ring);
@@ -128,7 +129,7 @@ PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 			return NULL;
 		}
 	}
-	pcpi_counter_add(&c->list[order].allocs, 1);
+	pcpi_counter_inc(&c->list[order].allocs);
 	pcpi_hot_leave(c);
 	return block;
 }
@@ -136,7 +137,7 @@ PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 /* Puts a block on its list; false: go the slow way.  The list has room, since
  * its limit is below its capacity (PCPI_RING_MARGIN). */
 PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
-			       uint32_t pfn, void *block)
+			       uint64_t pfn, void *block)
 {
 	struct pcpi_ring *ring = &c->list[order].ring;
 	uint32_t head, len;
@@ -144,13 +145,13 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 	if (!pcpi_hot_enter(c))
 		return false;
 	/* relaxed (these): C1, C5; statistics read them late. */
-	if (order == 0 && !pcpi_load_relaxed(&c->front)) {
+	if (order == 0 && pcpi_likely(!pcpi_load_relaxed(&c->front))) {
 		pcpi_store_relaxed(&c->front, block);
 		pcpi_hot_leave(c);
 		return true;
 	}
 	head = ring->head;
-	ring->slots[head++ & ring->mask] = pfn;
+	ring->slots[head++ & ring->mask] = (uint32_t)pfn;
 	pcpi_store_relaxed(&ring->head, head);
 	len = head - ring->tail;
 	pcpi_hot_leave(c);
@@ -162,20 +163,19 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 /* Page index of a block of the cache's zone; false for any other pointer. */
 PCPI_INLINE bool pcpi_hot_pfn(const struct pcpi_hot *hot,
 			      const struct pcpi_cache *c, const void *block,
-			      uint32_t *pfn)
+			      uint64_t *pfn)
 {
 	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)hot->base);
-	uint64_t turned = off >> hot->page_shift | off << (-hot->page_shift & 63);
 
-	*pfn = (uint32_t)turned;
-	return pcpi_likely(turned - c->first_pfn < c->nr_pfns);
+	*pfn = off >> hot->page_shift | off << (-hot->page_shift & 63);
+	return pcpi_likely(*pfn - c->first_pfn < c->nr_pfns);
 }
 
 /* False: nothing was done, go the slow way. */
 PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	uint32_t pfn;
+	uint64_t pfn;
 	unsigned byte;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
@@ -183,12 +183,8 @@ PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block)
 	byte = pcpi_page_read(hot->orders, pfn);
 	if (pcpi_likely(byte == 1))
 		return pcpi_hot_push(c, 0, pfn, block);
-	if (byte == 2)
-		return pcpi_hot_push(c, 1, pfn, block);
-	if (byte == 3)
-		return pcpi_hot_push(c, 2, pfn, block);
-	if (byte == 4)
-		return pcpi_hot_push(c, 3, pfn, block);
+	if (byte - 2 < PCPI_PCP_ORDERS - 1)
+		return pcpi_hot_push(c, byte - 1, pfn, block);
 	return false;
 }
 
@@ -197,7 +193,7 @@ PCPI_INLINE bool pcpi_hot_free_sized(const struct pcpi_hot *hot, void *block,
 				     unsigned order)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	uint32_t pfn;
+	uint64_t pfn;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
 		return false;
