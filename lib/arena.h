@@ -185,7 +185,8 @@ static inline void *pcpi_space_addr(const struct pcpi_space *space, uint32_t pfn
 static inline struct pcpi_window *
 pcpi_space_window(const struct pcpi_space *space, uint32_t pfn)
 {
-	return &space->windows[pfn >> (space->window_shift - space->page_shift)];
+	return &space->windows[(uint64_t)pfn >>
+			       (space->window_shift - space->page_shift)];
 }
 
 #endif

@@ -112,10 +112,14 @@ static size_t layout_add(struct layout *l, size_t bytes)
 	return at;
 }
 
+/* Of 2^32 pages the last chunk stays unused, see max_pages(). */
 static uint32_t zone_pages(const struct pcpi_space *space, unsigned zone)
 {
-	return space->nodes[zone].nr_windows
-	       << (space->window_shift - space->page_shift);
+	uint64_t pages = (uint64_t)space->nodes[zone].nr_windows
+			 << (space->window_shift - space->page_shift);
+	uint64_t chunk = UINT64_C(1) << space->top_order;
+
+	return (uint32_t)pcpi_min(pages, (UINT64_C(1) << 32) - chunk);
 }
 
 static size_t buddy_bytes(const struct pcpi_space *space, unsigned zone)
@@ -258,7 +262,8 @@ static int zones_init(struct pcpa_heap *h, const struct heap_plan *plan,
 
 		err = pcpi_zone_init(
 			&h->env.zones[z], &config, space, h->hot.orders, meta,
-			space->nodes[z].first_window << h->env.window_pfn_shift,
+			(uint32_t)((uint64_t)space->nodes[z].first_window
+				   << h->env.window_pfn_shift),
 			zone_pages(space, z));
 		if (err) {
 			zones_fini(h, z);

@@ -279,7 +279,7 @@ static inline uint64_t pcpi_cache_allocs(const struct pcpi_cache *c)
 PCPI_INLINE struct pcpi_zone *pcpi_zone_of(const struct pcpi_pcp_env *env,
 					   uint32_t pfn)
 {
-	return &env->zones[env->window_zone[pfn >> env->window_pfn_shift]];
+	return &env->zones[env->window_zone[(uint64_t)pfn >> env->window_pfn_shift]];
 }
 
 /* Owner at rest, or claimed: R1, C4. */
