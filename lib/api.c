@@ -41,9 +41,12 @@ static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
 {
 	struct pcpa_heap_options full;
 	char error[PCPI_CONFIG_ERROR_BYTES];
-	int err = pcpi_config_check(opts, pcpi_sys_page_bytes(), &full, error,
-				    sizeof(error));
+	int err = pcpi_process_setup();
 
+	if (err)
+		return err;
+	err = pcpi_config_check(opts, pcpi_sys_page_bytes(), &full, error,
+				sizeof(error));
 	if (err) {
 		if (!has_verbosity(opts) || opts->verbosity > 0)
 			pcpi_sys_say("%s", error);
@@ -455,15 +458,15 @@ static int control_check(const struct pcpa_heap *heap)
 PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
 {
 	int saved = errno, err = control_check(heap);
-	struct pcpi_cache *c;
+	struct pcpi_cache *root;
 	unsigned z;
 
 	if (err)
 		return err;
-	c = pcpi_hot_cache(&heap->hot);
-	for (z = 0; c && z < heap->nr_zones; z++)
-		if (c->root->peers[z])
-			pcpi_cache_flush(c->root->peers[z]);
+	root = pcpi_thread_find(heap);
+	for (z = 0; root && z < heap->nr_zones; z++)
+		if (root->peers[z])
+			pcpi_cache_flush(root->peers[z]);
 	errno = saved;
 	return 0;
 }

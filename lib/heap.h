@@ -65,6 +65,10 @@ struct pcpa_heap {
 extern struct pcpi_lock pcpi_heaps_lock;
 extern struct cds_list_head pcpi_heaps;
 
+/* Before the first use of pcpi_sys on behalf of a heap, which it may replace:
+ * a thread that looked earlier would race with the one that replaces it. */
+int pcpi_process_setup(void);
+
 /* opts has passed pcpi_config_check(). */
 int pcpi_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
@@ -85,6 +89,10 @@ struct pcpi_zone *pcpi_heap_local_zone(struct pcpa_heap *heap);
  * its end, or it is inside this function already. */
 struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 				     struct pcpi_zone *zone);
+
+/* The calling thread's first cache of the heap, whose peers are the others;
+ * NULL: it has none. */
+struct pcpi_cache *pcpi_thread_find(struct pcpa_heap *heap);
 
 /* The cache of the node that the caller runs on now; where it has changed, the
  * thread's entry follows and the old cache is flushed. */

@@ -28,7 +28,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <urcu/rculist.h>
 
 #include "bits.h"
 #include "pcp_tune.h"
@@ -149,7 +148,7 @@ static void cache_own(struct pcpi_cache *c, struct thread_record *self,
 		c->peers[z] = NULL;
 	c->root = root ? root : c;
 	c->root->peers[c->zone->config.position] = c; /* T2 */
-	c->tid = self->tid;
+	pcpi_store_relaxed(&c->tid, self->tid); /* relaxed: a statistic. */
 	/* release: pairs with registry_find(); T1. */
 	pcpi_store_release(&c->owner, self);
 }
@@ -190,7 +189,7 @@ static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
 	if (fresh) {
 		cache_own(c, self, root);
 		pcpi_lock_take(&heap->threads_lock);
-		cds_list_add_rcu(&c->registry, &heap->caches); /* E2 */
+		pcpi_list_add(&c->registry, &heap->caches); /* E2 */
 		pcpi_lock_drop(&heap->threads_lock);
 	}
 	if (fell)
@@ -214,6 +213,16 @@ static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
 	}
 	pcpi_rcu_read_unlock();
 	return found;
+}
+
+struct pcpi_cache *pcpi_thread_find(struct pcpa_heap *heap)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+
+	/* A thread without a record owns nothing: nothing is found. */
+	return c ? c->root
+		 : registry_find(heap, (const struct thread_record *)(const void *)
+					       pcpi_table);
 }
 
 static struct pcpi_cache *peer_get(struct pcpa_heap *heap,
