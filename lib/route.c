@@ -74,9 +74,14 @@ static bool zone_grow(const struct pcpi_request *req, struct pcpi_zone *z,
 {
 	uint64_t need = n << (req->order + req->heap->hot.page_shift), grown;
 
-	return pcpi_zone_grow(z, seen_managed,
-			      pcpi_max(need, (uint64_t)req->heap->arena_bytes),
-			      false, &grown) == 0;
+	if (pcpi_zone_grow(z, seen_managed,
+			   pcpi_max(need, (uint64_t)req->heap->arena_bytes),
+			   false, &grown) != 0)
+		return false;
+	if (grown > 0 && pcpi_trace_on(&req->heap->env.trace))
+		pcpi_trace_emit(&req->heap->env.trace, PCPA_EVENT_ARENA_GROW,
+				(int)z->config.os_node, req->order, grown, 0, 0);
+	return true;
 }
 
 /* Steps 2 to 4. */
