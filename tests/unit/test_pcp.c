@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_pcp.c - a cache: its two ends, the front, claims, exits, outboxes.  The
+ * test plays owner and drainer in turns; races are for tests/conc/.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support/core_fixture.h"
+#include "page.h"
+#include "pcp.h"
+#include "pcp_hot.h"
+#include "pcp_tune.h"
+
+static struct pcpi_zone *const zone = &parts.zones[0];
+static struct pcpi_cache *cache;
+static uint32_t pfns[8192];
+
+static void make(struct parts_spec spec)
+{
+	parts_make(spec);
+	cache = parts_cache(0);
+}
+
+static void setup(void)
+{
+	make((struct parts_spec){ 0 });
+}
+
+static void teardown(void)
+{
+	for (unsigned i = 0; i < parts.nr_caches; i++)
+		cr_expect(pcpi_cache_check(parts.caches[i]));
+	for (unsigned z = 0; z < parts.nr_zones; z++)
+		cr_expect(pcpi_zone_check(&parts.zones[z]));
+	parts_unmake();
+}
+
+TestSuite(pcp, .init = setup, .fini = teardown);
+
+static void remake(struct parts_spec spec)
+{
+	parts_unmake();
+	make(spec);
+}
+
+/* Frees one block as the hot path does. */
+static void free_hot(unsigned order, uint32_t pfn)
+{
+	cr_assert(pcpi_hot_push(cache, order, pfn,
+				pcpi_space_addr(&parts.space, pfn)));
+}
+
+static uint32_t pop_one(unsigned order)
+{
+	uint32_t pfn = PCPI_NO_PFN;
+
+	cr_assert_eq(pcpi_cache_pop(cache, order, &pfn, 1), 1);
+	return pfn;
+}
+
+static uint32_t depot_len(unsigned order)
+{
+	return pcpi_depot_len(&zone->depots[order]);
+}
+
+static void expect_conserved(uint64_t out)
+{
+	cr_expect_eq(parts_pages_held(0) + out, zone->managed_pages, "%llu",
+		     (unsigned long long)parts_pages_held(0));
+}
+
+/* ---- Refill -------------------------------------------------------------- */
+
+Test(pcp, refill_of_empty_cache_pops_in_ascending_order)
+{
+	uint32_t first, last, n = 1;
+
+	cr_assert_eq(pcpi_cache_refill(cache, 0, &first, 1), 1);
+	for (last = first; pcpi_cache_len(cache, 0) > 0; n++) {
+		uint32_t next = pop_one(0);
+
+		cr_expect_eq(next, last + 1);
+		last = next;
+	}
+	cr_expect_eq(n, pcpi_zone_pageset(zone).batch);
+	cr_expect_eq(cache->refills, 1);
+	expect_conserved(n);
+}
+
+/* More than one chunk, as after refills in a row. */
+Test(pcp, large_refill_ascends_too)
+{
+	uint32_t last = 0, next, held;
+
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(pcpi_cache_refill(cache, 0, &next, 1), 1);
+		held = pcpi_cache_len(cache, 0);
+		for (last = next; pcpi_cache_len(cache, 0) > 0; last = next) {
+			next = pop_one(0);
+			cr_assert_gt(next, last);
+		}
+	}
+	cr_expect_gt(held, 4 * PCPI_CHUNK);
+}
+
+Test(pcp, refill_gives_the_lowest_to_the_caller)
+{
+	cr_assert_eq(pcpi_cache_refill(cache, 0, pfns, 5), 5);
+	for (uint32_t i = 1; i < 5; i++)
+		cr_expect_eq(pfns[i], pfns[0] + i);
+	cr_expect_eq(pop_one(0), pfns[0] + 5);
+}
+
+Test(pcp, refill_takes_the_depots_hottest_batch_first)
+{
+	uint32_t got;
+
+	parts_take(0, 0, pfns, 128);
+	cr_assert(pcpi_depot_put(&zone->depots[0], pfns, 128));
+	cr_assert_eq(pcpi_cache_refill(cache, 0, &got, 1), 1);
+	cr_expect_eq(got, pfns[127]);
+	cr_expect_eq(pop_one(0), pfns[126]);
+	cr_expect_eq(depot_len(0), 64);
+	cr_expect_eq(cache->depot_gets, 1);
+	expect_conserved(2);
+}
+
+Test(pcp, refill_of_an_empty_node_gives_nothing)
+{
+	remake((struct parts_spec){ .initial_mib = PARTS_NOTHING });
+	cr_expect_eq(pcpi_cache_refill(cache, 0, pfns, 1), 0);
+	cr_expect_eq(pcpi_cache_allocs(cache), 0);
+	cr_expect_eq(cache->refills, 0);
+}
+
+Test(pcp, refill_of_high_orders_is_a_batch_in_pages)
+{
+	uint32_t batch = pcpi_zone_pageset(zone).batch;
+
+	for (unsigned o = 1; o < PCPI_PCP_ORDERS; o++) {
+		cr_assert_eq(pcpi_cache_refill(cache, o, pfns, 1), 1);
+		cr_expect_eq(pcpi_cache_len(cache, o) + 1,
+			     pcpi_max(batch >> o, 2u));
+		cr_expect_eq(parts.orders[pfns[0]], o + 1);
+	}
+}
+
+/* ---- Hot end, cold end ---------------------------------------------------- */
+
+Test(pcp, last_freed_is_first_allocated)
+{
+	parts_take(0, 2, pfns, 3);
+	for (unsigned i = 0; i < 3; i++)
+		pcpi_cache_push(cache, 2, &pfns[i], 1);
+	for (unsigned i = 3; i-- > 0;)
+		cr_expect_eq(pop_one(2), pfns[i]);
+}
+
+Test(pcp, refill_goes_below_what_was_freed)
+{
+	uint32_t got;
+
+	parts_take(0, 0, pfns, 1);
+	cr_assert_eq(pcpi_cache_refill(cache, 0, &got, 1), 1);
+	pcpi_cache_push(cache, 0, pfns, 1);
+	cr_expect_eq(pop_one(0), pfns[0]);
+	cr_expect_eq(pop_one(0), got + 1);
+}
+
+/* A pure freer hands over as soon as it has a batch: the first freed. */
+Test(pcp, drain_takes_the_oldest)
+{
+	uint32_t got[64];
+
+	parts_take(0, 0, pfns, 100);
+	for (unsigned i = 0; i < 100; i++)
+		pcpi_cache_push(cache, 0, &pfns[i], 1);
+	cr_assert_eq(depot_len(0), 64);
+	pcpi_depot_get(&zone->depots[0], got, 64);
+	cr_expect_arr_eq(got, pfns, sizeof(got));
+	cr_expect_eq(pop_one(0), pfns[99]);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 1);
+}
+
+/* ---- Front: C7 ------------------------------------------------------------ */
+
+Test(pcp, front_counts_and_enter_moves_it_into_the_ring)
+{
+	parts_take(0, 0, pfns, 2);
+	free_hot(0, pfns[0]);
+	cr_expect_eq(cache->front, pcpi_space_addr(&parts.space, pfns[0]));
+	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 0);
+	cr_expect_eq(pcpi_cache_len(cache, 0), 1);
+	cr_expect_eq(pcpi_cache_count(cache), 1);
+	cr_assert(pcpi_cache_enter(cache));
+	cr_expect_null(cache->front);
+	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 1);
+	pcpi_cache_leave(cache);
+	cr_expect_eq(pop_one(0), pfns[0]);
+}
+
+Test(pcp, front_goes_with_a_flush_and_with_a_claim)
+{
+	uint64_t moved[PARTS_ZONES] = { 0 };
+
+	parts_take(0, 0, pfns, 2);
+	free_hot(0, pfns[0]);
+	pcpi_cache_flush(cache);
+	cr_expect_null(cache->front);
+	cr_expect_eq(depot_len(0), 1);
+	free_hot(0, pfns[1]);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_null(cache->front);
+	cr_expect_eq(moved[0], 1);
+	expect_conserved(0);
+}
+
+/* Its block counts as the hottest, whenever it was freed. */
+Test(pcp, front_is_before_the_hot_end)
+{
+	parts_take(0, 0, pfns, 3);
+	for (unsigned i = 0; i < 3; i++)
+		free_hot(0, pfns[i]);
+	cr_expect_eq(pop_one(0), pfns[0]);
+	cr_expect_eq(pop_one(0), pfns[2]);
+	cr_expect_eq(pop_one(0), pfns[1]);
+}
+
+Test(pcp, front_is_for_order_0_only)
+{
+	parts_take(0, 1, pfns, 1);
+	free_hot(1, pfns[0]);
+	cr_expect_null(cache->front);
+	cr_expect_eq(pcpi_cache_len(cache, 1), 1);
+}
+
+/* ---- Counts: C4 ----------------------------------------------------------- */
+
+Test(pcp, frees_follow_from_allocs_length_in_and_out)
+{
+	uint64_t frees = 0, allocs = 0, seed = parts_seed();
+	uint32_t held = 0, n;
+
+	for (unsigned i = 0; i < 3000; i++) {
+		uint64_t r = parts_random(&seed) >> 8;
+
+		n = 1 + (uint32_t)(r >> 8) % 40;
+		switch (r % 4) {
+		case 0:
+			n = pcpi_cache_pop(cache, 0, pfns + held, n);
+			held += n;
+			allocs += n;
+			break;
+		case 1:
+			if (held > 6000)
+				break;
+			n = pcpi_cache_refill(cache, 0, pfns + held, n);
+			held += n;
+			allocs += n;
+			break;
+		case 2:
+			n = pcpi_min(n, held);
+			held -= n;
+			pcpi_cache_push(cache, 0, pfns + held, n);
+			frees += n;
+			break;
+		default:
+			if (held > 0) {
+				free_hot(0, pfns[--held]);
+				frees++;
+			}
+			break;
+		}
+		cr_assert_eq(pcpi_cache_allocs(cache), allocs);
+		cr_assert_eq(pcpi_cache_list_frees(cache, 0), frees);
+		cr_assert_eq(pcpi_cache_frees(cache), frees);
+		cr_assert_eq(parts_pages_held(0) + held, zone->managed_pages);
+	}
+}
+
+Test(pcp, frees_never_fall_for_a_reader)
+{
+	parts_take(0, 0, pfns, 2);
+	free_hot(0, pfns[0]);
+	cr_expect_eq(pcpi_cache_frees(cache), 1);
+	cache->in[0] += 1; /* read between a refill's two steps */
+	cr_expect_eq(pcpi_cache_frees(cache), 1);
+	cache->in[0] -= 1;
+	free_hot(0, pfns[1]);
+	cr_expect_eq(pcpi_cache_frees(cache), 2);
+}
+
+/* ---- Mark and claim: C1, C3, C8 -------------------------------------------- */
+
+Test(pcp, enter_fails_inside_and_leaves_the_mark)
+{
+	cr_assert(pcpi_cache_enter(cache));
+	cr_expect_eq(cache->busy, 1);
+	cr_expect_not(pcpi_cache_enter(cache), "a handler that interrupted it");
+	cr_expect_eq(cache->busy, 1);
+	cr_expect_not(pcpi_hot_enter(cache));
+	cr_expect_eq(cache->busy, 1);
+	cr_expect_not(pcpi_cache_claimed_quiet(cache));
+	pcpi_cache_leave(cache);
+	cr_expect(pcpi_cache_claimed_quiet(cache));
+}
+
+Test(pcp, claimed_cache_lets_nobody_in)
+{
+	cr_assert(pcpi_cache_claim(cache));
+	cr_expect_not(pcpi_cache_claim(cache), "one drainer");
+	cr_expect_not(pcpi_cache_enter(cache));
+	cr_expect_eq(cache->busy, 0);
+	cr_expect_not(pcpi_hot_enter(cache));
+	cr_expect_eq(cache->busy, 0);
+	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	cr_expect(pcpi_hot_enter(cache));
+	pcpi_hot_leave(cache);
+}
+
+/* The owner doesn't wait: blocks go to and come from depot and zone. */
+Test(pcp, claimed_cache_is_gone_around)
+{
+	uint32_t got[4];
+
+	parts_take(0, 0, pfns, 70);
+	pcpi_cache_push(cache, 0, pfns, 4);
+	cr_assert(pcpi_cache_claim(cache));
+	cr_expect_eq(pcpi_cache_pop(cache, 0, got, 4), 0);
+	pcpi_cache_push(cache, 0, pfns + 4, 64);
+	cr_expect_eq(pcpi_cache_count(cache), 4);
+	cr_expect_eq(zone->direct_frees, 64);
+	cr_expect_eq(depot_len(0), 64);
+	cr_expect_eq(pcpi_cache_refill(cache, 0, got, 1), 1);
+	cr_expect_eq(zone->direct_allocs, 1);
+	cr_expect_eq(pcpi_cache_count(cache), 4);
+	pcpi_cache_flush(cache);
+	pcpi_cache_trim(cache, 0);
+	cr_expect_eq(pcpi_cache_count(cache), 4);
+	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	expect_conserved(70 - 68 + 1);
+}
+
+Test(pcp, emptied_claim_gives_all_to_the_zone_and_ends)
+{
+	uint64_t moved[PARTS_ZONES] = { 0 };
+
+	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++) {
+		parts_take(0, o, pfns, 3);
+		pcpi_cache_push(cache, o, pfns, 3);
+	}
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_eq(moved[0], 3 * 15);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_SWEEP], 1);
+	cr_expect_eq(zone->free_pages, zone->managed_pages);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_SWEEP], 1, "nothing to drain");
+}
+
+Test(pcp, postponed_claim_is_honoured_exactly_once)
+{
+	parts_take(0, 0, pfns, 8);
+	pcpi_cache_push(cache, 0, pfns, 4);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_claim_postpone(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_PENDING);
+	cr_expect_eq(cache->busy_skipped, 1);
+	cr_expect_not(pcpi_hot_enter(cache), "the hot path leads to settle");
+	pcpi_cache_settle(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
+	cr_expect_eq(pcpi_cache_count(cache), 0);
+	cr_expect_eq(depot_len(0), 4);
+	pcpi_cache_push(cache, 0, pfns + 4, 4);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(pcpi_cache_count(cache), 4, "once");
+}
+
+Test(pcp, pending_cache_may_be_used_and_claimed_again)
+{
+	parts_take(0, 0, pfns, 4);
+	pcpi_cache_ask(cache);
+	cr_expect(pcpi_cache_enter(cache));
+	pcpi_cache_leave(cache);
+	pcpi_cache_push(cache, 0, pfns, 4);
+	cr_expect_eq(pcpi_cache_count(cache), 4);
+	cr_expect(pcpi_cache_claim(cache));
+	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED, "not the owner's to end");
+}
+
+Test(pcp, ask_changes_only_an_unclaimed_cache)
+{
+	pcpi_cache_ask(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_PENDING);
+	pcpi_cache_ask(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_PENDING);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_ask(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED);
+	cr_expect_eq(cache->busy_skipped, 0);
+}
+
+/* Every move of the claim keeps the bit. */
+static void expect_slow_survives(void)
+{
+	uint64_t moved[PARTS_ZONES] = { 0 };
+
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW);
+	cr_expect_not(pcpi_hot_enter(cache));
+	cr_assert(pcpi_cache_enter(cache));
+	pcpi_cache_leave(cache);
+	cr_assert(pcpi_cache_claim(cache));
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW | PCPI_CLAIM_CLAIMED);
+	cr_expect_not(pcpi_cache_enter(cache));
+	pcpi_cache_claim_postpone(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW | PCPI_CLAIM_PENDING);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW);
+	pcpi_cache_ask(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW | PCPI_CLAIM_PENDING);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW);
+	pcpi_cache_abandon(cache);
+	pcpi_tune_start(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW);
+}
+
+Test(pcp, exchange_on_the_mark_works_and_is_for_good)
+{
+	remake((struct parts_spec){ .exchange = true });
+	expect_slow_survives();
+	parts_take(0, 0, pfns, 8);
+	pcpi_cache_push(cache, 0, pfns, 8);
+	cr_expect_eq(pop_one(0), pfns[7]);
+	cr_assert(pcpi_cache_enter(cache));
+	cr_expect_not(pcpi_cache_enter(cache));
+	cr_expect_not(pcpi_cache_claimed_quiet(cache));
+	pcpi_cache_leave(cache);
+}
+
+Test(pcp, checks_take_the_slow_way_and_mark_what_is_held)
+{
+	remake((struct parts_spec){ .checks = true });
+	expect_slow_survives();
+	parts_take(0, 2, pfns, 1);
+	cr_expect_eq(parts.orders[pfns[0]], 3);
+	pcpi_cache_push(cache, 2, pfns, 1);
+	cr_expect_eq(parts.orders[pfns[0]], 3 | PCPI_PAGE_HELD);
+	pcpi_cache_flush(cache);
+	cr_expect_eq(parts.orders[pfns[0]], 3 | PCPI_PAGE_HELD, "in the depot");
+	pcpi_depots_empty(zone);
+	cr_expect_eq(parts.orders[pfns[0]], PCPI_PAGE_NONE);
+	cr_assert_eq(pcpi_cache_refill(cache, 0, pfns, 1), 1);
+	cr_expect_eq(parts.orders[pop_one(0)], 1 | PCPI_PAGE_HELD,
+		     "the route unmarks what it hands out");
+}
+
+/* ---- Ends ------------------------------------------------------------------ */
+
+Test(pcp, flush_gives_all_to_the_depots)
+{
+	unsigned n;
+
+	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++) {
+		parts_take(0, o, pfns, 4);
+		pcpi_cache_push(cache, o, pfns, 4);
+	}
+	cr_assert_eq(pcpi_cache_count(cache), 60);
+	parts_listen();
+	pcpi_cache_flush(cache);
+	cr_expect_eq(pcpi_cache_count(cache), 0);
+	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++)
+		cr_expect_eq(depot_len(o), 4);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_FLUSH], 1);
+	cr_expect_eq(parts_heard(PCPA_EVENT_PCPU_DRAIN, &n), 60);
+	cr_expect_eq(n, 1);
+	pcpi_cache_flush(cache);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_FLUSH], 1, "nothing to give");
+}
+
+Test(pcp, flush_of_more_than_the_depots_hold_fills_the_zone)
+{
+	remake((struct parts_spec){ .max_mib = 16 });
+	zone->depot_limit = 10;
+	parts_take(0, 0, pfns, 100);
+	for (unsigned i = 0; i < 100; i += 20)
+		pcpi_cache_push(cache, 0, pfns + i, 20);
+	pcpi_cache_flush(cache);
+	cr_expect_leq(depot_len(0), 10);
+	expect_conserved(0);
+	cr_expect_eq(pcpi_cache_count(cache), 0);
+}
+
+/* An owner that ended inside: the mark is still set. */
+Test(pcp, abandon_clears_the_mark_and_gives_all_back)
+{
+	parts_take(0, 0, pfns, 20);
+	pcpi_cache_push(cache, 0, pfns, 20);
+	cr_assert(pcpi_cache_enter(cache));
+	pcpi_cache_abandon(cache);
+	cr_expect_eq(cache->busy, 0);
+	cr_expect_eq(pcpi_cache_count(cache), 0);
+	cr_expect_eq(depot_len(0), 20);
+	expect_conserved(0);
+}
+
+Test(pcp, abandon_of_a_claimed_cache_leaves_it_to_the_drainer)
+{
+	uint64_t moved[PARTS_ZONES] = { 0 };
+
+	parts_take(0, 0, pfns, 20);
+	pcpi_cache_push(cache, 0, pfns, 20);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_abandon(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED); /* C6 */
+	cr_expect_eq(pcpi_cache_count(cache), 20);
+	pcpi_tune_start(cache); /* the next owner */
+	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED); /* C6 */
+	cr_expect_not(pcpi_cache_enter(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_eq(moved[0], 20);
+	expect_conserved(0);
+}
+
+/* ---- Outboxes --------------------------------------------------------------- */
+
+static void make_two_zones(void)
+{
+	remake((struct parts_spec){ .nr_zones = 2 });
+}
+
+static void free_remote(unsigned order, uint32_t n)
+{
+	parts_take(1, order, pfns, n);
+	for (uint32_t i = 0; i < n; i++)
+		pcpi_cache_push_remote(cache, &parts.zones[1], order, pfns[i]);
+}
+
+Test(pcp, one_zone_has_no_outbox)
+{
+	cr_expect_null(cache->outbox);
+}
+
+Test(pcp, zone_of_a_page_is_its_windows)
+{
+	make_two_zones();
+	parts_take(0, 0, pfns, 1);
+	parts_take(1, 0, pfns + 1, 1);
+	cr_expect_eq(pcpi_zone_of(&parts.env, pfns[0]), &parts.zones[0]);
+	cr_expect_eq(pcpi_zone_of(&parts.env, pfns[1]), &parts.zones[1]);
+}
+
+Test(pcp, full_outbox_goes_home_as_one_batch)
+{
+	struct pcpi_zone *home = &parts.zones[1];
+	uint32_t got[64];
+
+	make_two_zones();
+	free_remote(0, 63);
+	cr_expect_eq(cache->outbox[1].len[0], 63);
+	cr_expect_eq(parts_pages_held(1), home->managed_pages);
+	cr_expect_eq(pcpi_zone_depot_pages(home), 0);
+	parts_take(1, 0, pfns + 63, 1);
+	pcpi_cache_push_remote(cache, home, 0, pfns[63]);
+	cr_expect_eq(cache->outbox[1].len[0], 0);
+	cr_expect_eq(cache->outbox[1].frees, 64);
+	cr_assert_eq(pcpi_depot_len(&home->depots[0]), 64);
+	pcpi_depot_get(&home->depots[0], got, 64);
+	cr_expect_arr_eq(got, pfns, sizeof(got));
+	cr_expect_eq(home->depot_puts, 1);
+	cr_expect_eq(pcpi_cache_count(cache), 0, "remote pages are not kept");
+}
+
+Test(pcp, outbox_of_high_orders_is_smaller)
+{
+	make_two_zones();
+	for (unsigned o = 1; o < PCPI_PCP_ORDERS; o++) {
+		uint32_t full = 64u >> o;
+
+		free_remote(o, full - 1);
+		cr_expect_eq(cache->outbox[1].len[o], full - 1);
+		free_remote(o, 1);
+		cr_expect_eq(cache->outbox[1].len[o], 0);
+		cr_expect_eq(pcpi_depot_len(&parts.zones[1].depots[o]), full);
+	}
+}
+
+Test(pcp, flush_and_abandon_send_the_outboxes_home)
+{
+	make_two_zones();
+	free_remote(0, 5);
+	free_remote(3, 2);
+	pcpi_cache_flush(cache);
+	cr_expect_eq(pcpi_zone_depot_pages(&parts.zones[1]), 5 + 16);
+	free_remote(1, 3);
+	pcpi_cache_abandon(cache);
+	cr_expect_eq(pcpi_zone_depot_pages(&parts.zones[1]), 5 + 16 + 6);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_FLUSH], 2);
+}
+
+Test(pcp, emptied_claim_sends_the_outboxes_home)
+{
+	uint64_t moved[PARTS_ZONES] = { 0 };
+
+	make_two_zones();
+	free_remote(0, 5);
+	parts_take(0, 1, pfns, 1);
+	pcpi_cache_push(cache, 1, pfns, 1);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_eq(moved[0], 2);
+	cr_expect_eq(moved[1], 5);
+	cr_expect_eq(parts.zones[1].free_pages, parts.zones[1].managed_pages);
+}
+
+Test(pcp, claimed_cache_sends_remote_blocks_straight_home)
+{
+	make_two_zones();
+	cr_assert(pcpi_cache_claim(cache));
+	free_remote(0, 3);
+	cr_expect_eq(cache->outbox[1].len[0], 0);
+	cr_expect_eq(parts.zones[1].direct_frees, 3);
+	cr_expect_eq(parts_pages_held(1), parts.zones[1].managed_pages);
+}
+
+/* ---- Trace ------------------------------------------------------------------- */
+
+Test(pcp, refill_tells_what_it_took)
+{
+	unsigned n;
+
+	parts_listen();
+	cr_assert_eq(pcpi_cache_refill(cache, 1, pfns, 1), 1);
+	cr_expect_eq(parts_heard(PCPA_EVENT_PCPU_REFILL, &n),
+		     2 * (pcpi_cache_len(cache, 1) + 1));
+	cr_expect_eq(n, 1);
+	cr_expect_eq(parts_heard(PCPA_EVENT_ZONE_LOCKED, &n),
+		     2 * (pcpi_cache_len(cache, 1) + 1));
+	cr_expect_eq(n, 1);
+	parts_heard(PCPA_EVENT_EXTFRAG, &n);
+	cr_expect_eq(n, 1);
+	cr_expect_eq(parts.events[parts.nr_events - 1].count, 0);
+	cr_expect_eq(parts.events[0].node, (int)zone->config.os_node);
+}
+
+/* With nothing held only a build without assertions says yes. */
+static bool library_asserts;
+
+static void expect_unmarked(const struct pcpa_event *event, void *arg)
+{
+	(void)event;
+	++*(unsigned *)arg;
+	cr_expect_eq(cache->busy, 0);
+	for (unsigned r = PCPI_RANK_HEAPS; library_asserts && r <= PCPI_RANK_ZONE;
+	     r++)
+		cr_expect_not(pcpi_lock_held((enum pcpi_lock_rank)r));
+}
+
+Test(pcp, events_come_with_no_mark_and_no_lock)
+{
+	unsigned events = 0;
+
+	library_asserts = !pcpi_lock_held(PCPI_RANK_ZONE);
+	pcpi_trace_set(&parts.env.trace, expect_unmarked, &events); /* C2 */
+	cr_assert_eq(pcpi_cache_refill(cache, 0, pfns, 1), 1);
+	parts_take(0, 0, pfns, 800);
+	for (unsigned i = 0; i < 800; i++)
+		free_hot(0, pfns[i]);
+	pcpi_cache_flush(cache);
+	cr_expect_geq(events, 5, "%u: refill 3, drain, flush", events);
+}
+
+/* ---- Hand-overs ---------------------------------------------------------------- */
+
+/* In a steady flow from one thread to another the zone is not asked. */
+Test(pcp, steady_flow_between_two_caches_leaves_the_zone_alone)
+{
+	struct pcpi_cache *rx = cache, *tx = parts_cache(0);
+	uint64_t locks = 0;
+	uint32_t got;
+
+	for (unsigned round = 0; round < 2000; round++) {
+		if (round == 1000)
+			locks = zone->locks;
+		for (uint32_t n = 0; n < 32; n += got) {
+			got = pcpi_cache_pop(rx, 0, pfns + n, 32 - n);
+			if (got == 0)
+				got = pcpi_cache_refill(rx, 0, pfns + n, 32 - n);
+			cr_assert_gt(got, 0);
+		}
+		pcpi_cache_push(tx, 0, pfns, 32);
+	}
+	cr_expect_leq(zone->locks - locks, 3, "%llu locks for 32,000 pages",
+		      (unsigned long long)(zone->locks - locks));
+	expect_conserved(0);
+}
+
+Test(pcp, every_16th_hand_over_returns_the_depots_surplus)
+{
+	parts_take(0, 0, pfns, 17 * 64);
+	for (unsigned i = 0; i < 17; i++) {
+		parts.now_ns += i == 16 ? 0 : PARTS_SECOND / 4;
+		for (unsigned k = 0; k < 64; k++)
+			free_hot(0, pfns[64 * i + k]);
+	}
+	cr_expect_eq(cache->depot_puts, 17);
+	cr_expect_gt(zone->depots[0].low_since_ns, 0, "it was looked at");
+	cr_expect_eq(zone->depots[0].low, 16 * 64);
+}
