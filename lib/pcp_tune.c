@@ -5,6 +5,12 @@
 /* A tick of the policy. */
 #define TICK_NS UINT64_C(1000000000)
 
+/* Has not allocated since its last drain: hands over whole batches (D6). */
+static bool is_freer(const struct pcpi_cache *c, const struct pcpi_pageset *ps)
+{
+	return !ps->legacy && pcpi_cache_allocs(c) == c->allocs_at_drain;
+}
+
 /* The count at which the next free looks at the policy: one batch on, to see a
  * pure freer early, and never later than at high. */
 static uint32_t next_target(const struct pcpi_cache *c,
@@ -13,6 +19,16 @@ static uint32_t next_target(const struct pcpi_cache *c,
 	uint32_t high = pcpi_min(c->high, c->high_cap);
 
 	return ps->legacy ? high : pcpi_min(high, count + ps->depot_batch);
+}
+
+/* The same after a look that found nothing to drain: a pure freer's batch isn't
+ * full yet, and another cache is left alone up to high. */
+static uint32_t same_target(const struct pcpi_cache *c,
+			    const struct pcpi_pageset *ps)
+{
+	uint32_t high = pcpi_min(c->high, c->high_cap);
+
+	return is_freer(c, ps) ? pcpi_min(high, ps->depot_batch) : high;
 }
 
 /*
@@ -148,7 +164,7 @@ static bool freer_budget(const struct pcpi_cache *c,
 {
 	uint32_t batches = plan->count / pcpi_max(ps->depot_batch, 1u);
 
-	if (ps->legacy || batches == 0 || pcpi_cache_allocs(c) != c->allocs_at_drain)
+	if (batches == 0 || !is_freer(c, ps))
 		return false;
 	plan->reason = PCPI_DRAIN_FREER;
 	plan->pages = pcpi_min(batches, 2u) * ps->depot_batch;
@@ -183,7 +199,7 @@ void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
 	past.freed[order] = true; /* also where an alloc has undone it */
 	trim_budget(c, &ps, &past, order, plan);
 	if (plan->pages == 0) {
-		limits_spread(c, pcpi_min(c->high, c->high_cap), past.freed);
+		limits_spread(c, same_target(c, &ps), past.freed);
 		return;
 	}
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
