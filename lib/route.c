@@ -10,8 +10,8 @@
  *   2  the node's depots emptied into its buddy, whose blocks may merge
  *   3  all threads' caches emptied likewise (sweep.c)
  *   4  a further arena for the node                    not with PCPA_NOGROW
- *   5  the other nodes by distance: depot, zone, emptied depots, arena
- *                                                      not with PCPA_THISNODE
+ *   5  the other nodes by distance: depot, zone, emptied depots, emptied
+ *      caches, arena                                   not with PCPA_THISNODE
  *
  * O1  No lock is held between two steps.
  * O2  Orders that caches don't hold go to the zone, in and out.
@@ -113,10 +113,14 @@ static uint32_t foreign_take(const struct pcpi_request *req,
 			     struct pcpi_zone *z, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = direct_take(req, z, pfns, n);
-	uint64_t seen;
+	uint64_t moved, seen;
 
 	if (got < n && pcpi_depots_empty(z) > 0)
 		got += direct_take(req, z, pfns + got, n - got);
+	if (got < n && pcpi_heap_cached_pages(req->heap, z) > 0) {
+		pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
+		got += direct_take(req, z, pfns + got, n - got);
+	}
 	while (got < n && !(req->flags & PCPA_NOGROW)) {
 		/* relaxed: compared under the grow lock. */
 		seen = pcpi_load_relaxed(&z->managed_pages);
