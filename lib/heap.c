@@ -414,13 +414,12 @@ static void sys_setup(void)
 		pcpi_sys = &sys_with_numa;
 }
 
-static int process_setup(void)
+int pcpi_process_setup(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, sys_setup);
 	int err;
 
+	pthread_once(&once, sys_setup);
 	err = pcpi_thread_setup();
 	return err ? err : pcpi_fork_setup();
 }
@@ -429,7 +428,7 @@ int pcpi_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out)
 {
 	const struct pcpi_topo *topo;
-	int err = process_setup();
+	int err = pcpi_process_setup();
 
 	if (!err)
 		err = pcpi_topo_load(&topo);

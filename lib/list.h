@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * list.h - walking liburcu's lists.  Layer 0.
+ * list.h - adding to and walking liburcu's lists.  Layer 0.
  *
  * liburcu's own macros compute an entry of the list head itself at the end of
- * the walk, a pointer that is not aligned as the entry's type demands.
+ * the walk, a pointer that is not aligned as the entry's type demands; and its
+ * functions publish an entry by a barrier and a volatile store, which is no
+ * release in C11 and unknown to ThreadSanitizer.
  */
 #ifndef PCPI_LIST_H
 #define PCPI_LIST_H
@@ -13,9 +15,32 @@
 #include "atomics.h"
 #include "base.h"
 
+/* Adds a whole entry behind `before`, under the lock that guards the list;
+ * readers of an RCU list walk forward only. */
+static inline void pcpi_list_insert(struct cds_list_head *entry,
+				    struct cds_list_head *before)
+{
+	entry->next = before->next;
+	entry->prev = before;
+	before->next->prev = entry;
+	/* release: pairs with pcpi_list_each(). */
+	pcpi_store_release(&before->next, entry);
+}
+
+static inline void pcpi_list_add(struct cds_list_head *entry,
+				 struct cds_list_head *list)
+{
+	pcpi_list_insert(entry, list);
+}
+
+static inline void pcpi_list_add_tail(struct cds_list_head *entry,
+				      struct cds_list_head *list)
+{
+	pcpi_list_insert(entry, list->prev);
+}
+
 /* For each entry e of the list, under the lock that guards it or, for an RCU
- * list, in a read-side section.  acquire: pairs with cds_list_add_rcu() and
- * cds_list_add_tail_rcu(). */
+ * list, in a read-side section.  acquire: pairs with pcpi_list_insert(). */
 #define pcpi_list_each(e, list, member)                                        \
 	for (struct cds_list_head *at_ = pcpi_load_acquire(&(list)->next);     \
 	     at_ != (list) &&                                                  \

@@ -219,10 +219,11 @@ static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 	}
 }
 
-/* The hottest n of a batch go to the caller, the others to the hot end. */
+/* The hottest n of a batch go to the caller, the others to the hot end.
+ * *taken: all of them. */
 static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
 				  uint32_t depot_batch, uint32_t *pfns,
-				  uint32_t n)
+				  uint32_t n, uint32_t *taken)
 {
 	uint32_t batch[PCPI_CHUNK], got, blocks;
 
@@ -233,6 +234,7 @@ static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
 	if (got == 0)
 		return 0;
 	pcpi_counter_add(&c->depot_gets, 1);
+	*taken = got;
 	n = pcpi_min(n, got);
 	memcpy(pfns, batch + got - n, n * sizeof(*pfns));
 	ring_put(c, order, batch, got - n, true);
@@ -254,9 +256,11 @@ static void zone_note(struct pcpi_cache *c, unsigned order, uint32_t blocks,
 				(uint64_t)blocks << order, pcpi_cache_count(c), c->high);
 }
 
-/* Ascending: the first n of the first chunk to the caller, then the ring. */
+/* Ascending: the first n of the first chunk to the caller, then the ring.
+ * *taken: all of them. */
 static uint32_t refill_from_zone(struct pcpi_cache *c, unsigned order,
-				 uint32_t blocks, uint32_t *pfns, uint32_t n)
+				 uint32_t blocks, uint32_t *pfns, uint32_t n,
+				 uint32_t *taken)
 {
 	uint32_t batch[PCPI_CHUNK], got, want, left = blocks, given = 0;
 	bool broken, in = true;
@@ -272,6 +276,7 @@ static uint32_t refill_from_zone(struct pcpi_cache *c, unsigned order,
 		given += want;
 		in = ring_put(c, order, batch + want, got - want, false);
 		left -= got;
+		*taken += got;
 	}
 	return given;
 }
@@ -280,13 +285,14 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			   uint32_t n)
 {
 	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
-	uint32_t count = pcpi_cache_count(c), got;
+	uint32_t count = pcpi_cache_count(c), got, taken = 0;
 	uint32_t blocks = pcpi_tune_refill(c, &ps, order);
 
 	n = pcpi_min(n, PCPI_CHUNK);
-	got = refill_from_depot(c, order, ps.depot_batch, pfns, n);
+	got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
 	if (got == 0)
-		got = refill_from_zone(c, order, pcpi_max(blocks, n), pfns, n);
+		got = refill_from_zone(c, order, pcpi_max(blocks, n), pfns, n,
+				       &taken);
 	if (got == 0)
 		return 0;
 	allocs_count(c, order, got);
@@ -294,9 +300,7 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 	if (pcpi_trace_on(&c->env->trace))
 		pcpi_trace_emit(&c->env->trace, PCPA_EVENT_PCPU_REFILL,
 				(int)c->zone->config.os_node, order,
-				(uint64_t)pcpi_cache_count(c) + ((uint64_t)got << order) -
-					count,
-				count, c->high);
+				(uint64_t)taken << order, count, c->high);
 	return got;
 }
 

@@ -27,7 +27,7 @@
  *     What the cache holds is the sum of len << order, and not kept either.
  * C5  A ring operation commits with one store.
  * C6  Cache memory lives as long as its heap; adoption clears no claim.
- * C7  Between pcpi_cache_enter() and leave, and in a claim, front is NULL.
+ * C7  Between pcpi_cache_enter() and leave, and in a claim, front has no block.
  * C8  Where membarrier is refused, and with PCPA_HEAP_CHECKS, `claim` has SLOW
  *     set for good: the hot path always goes the slow way, which exchanges on
  *     the mark instead of storing it.
@@ -98,14 +98,19 @@ struct pcpi_outbox {
  * address: what is freed and allocated again at once goes through it without a
  * conversion and without waiting for the ring's head, which would be stored and
  * loaded twice in a pair.  Whoever enters on a slow path moves it into the ring
- * first (C7), so that only the hot path knows of it.
+ * first (C7), so that only the hot path knows of it.  Where orders are mixed the
+ * processor can't foresee whether the front is taken, and each surprise costs
+ * more than the front saves: the policy's looks switch it off and on
+ * (pcp_tune.c), and off it holds PCPI_FRONT_OFF.
  */
+#define PCPI_FRONT_OFF ((void *)1)
+
 struct pcpi_cache {
 	/* First line: all that a hit of order 0 reads and writes. */
 	uint8_t busy;		     /* a: set by the owner only */
 	uint8_t claim;		     /* a: pcpi_claim */
 	uint64_t first_pfn, nr_pfns; /* c: of the zone */
-	void *front;		     /* o: see above */
+	void *front;		     /* o: see above: a block, NULL or OFF */
 	struct pcpi_pcp_list list[PCPI_PCP_ORDERS]; /* o */
 
 	struct pcpi_pcp_env *env;   /* c */
@@ -116,6 +121,7 @@ struct pcpi_cache {
 	uint32_t high_cap;	    /* c: what the rings can hold */
 
 	/* Policy state, owner only. */
+	void *front_rest; /* what front is without a block: NULL or OFF */
 	uint32_t high; /* r */
 	uint32_t free_count, alloc_factor, free_factor;
 	uint64_t allocs_noted[PCPI_PCP_ORDERS]; /* when they were last looked at */
@@ -165,19 +171,27 @@ bool pcpi_cache_enter(struct pcpi_cache *c);
 
 void pcpi_cache_leave(struct pcpi_cache *c);
 
+/* 1 where front has a block; relaxed: exact for the owner. */
+PCPI_INLINE uint32_t pcpi_cache_front_len(const struct pcpi_cache *c)
+{
+	return (uintptr_t)pcpi_load_relaxed(&c->front) >
+	       (uintptr_t)PCPI_FRONT_OFF;
+}
+
 /* Inside (C1): moves front into the ring, C7. */
 PCPI_INLINE void pcpi_cache_tuck(struct pcpi_cache *c)
 {
-	uint32_t pfn;
 	void *front = pcpi_load_relaxed(&c->front); /* relaxed: C1 */
+	bool full = pcpi_cache_front_len(c);
+	uint32_t pfn;
 
-	if (!front)
+	/* relaxed: C1; a block is rather lost than held twice, if the thread is
+	 * cut off here. */
+	pcpi_store_relaxed(&c->front, c->front_rest);
+	if (!full)
 		return;
 	pfn = (uint32_t)((uint64_t)((char *)front - c->env->base) >>
 			 c->env->page_shift);
-	/* relaxed: C1; a block is rather lost than held twice, if the thread is
-	 * cut off here. */
-	pcpi_store_relaxed(&c->front, NULL);
 	pcpi_ring_push(&c->list[0].ring, &pfn, 1);
 }
 
@@ -242,7 +256,7 @@ uint64_t pcpi_cache_frees(struct pcpi_cache *c);
 static inline uint32_t pcpi_cache_len(const struct pcpi_cache *c, unsigned order)
 {
 	return pcpi_ring_len_racy(&c->list[order].ring) +
-	       (order == 0 && pcpi_load_relaxed(&c->front) != NULL);
+	       (order == 0 ? pcpi_cache_front_len(c) : 0);
 }
 
 /* Pages, without outboxes. */

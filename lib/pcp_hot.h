@@ -114,14 +114,16 @@ PCPI_INLINE void *pcpi_hot_pop(const struct pcpi_hot *hot,
 PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	void *block = NULL;
+	uintptr_t usable = order == 0 ? UINTPTR_MAX : 0; /* no branch */
+	void *block;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_enter(c))
 		return NULL;
-	if (order == 0)
-		block = pcpi_load_relaxed(&c->front); /* relaxed: C1 */
-	if (pcpi_likely(block != NULL)) {
-		pcpi_store_relaxed(&c->front, NULL); /* relaxed: C1, C5 */
+	__asm__("" : "+r"(usable));
+	/* relaxed (both): C1, C5. */
+	block = (void *)((uintptr_t)pcpi_load_relaxed(&c->front) & usable);
+	if (pcpi_likely((uintptr_t)block > (uintptr_t)PCPI_FRONT_OFF)) {
+		pcpi_store_relaxed(&c->front, NULL);
 	} else {
 		block = pcpi_hot_pop(hot, &c->list[order].ring);
 		if (pcpi_unlikely(!block)) {
@@ -134,8 +136,9 @@ PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 	return block;
 }
 
-/* Puts a block on its list; false: go the slow way.  The list has room, since
- * its limit is below its capacity (PCPI_RING_MARGIN). */
+/* Puts a block on its list, or where it is of order 0 and the front is free,
+ * there; false: go the slow way.  The list has room, since its limit is below its
+ * capacity (PCPI_RING_MARGIN). */
 PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 			       uint64_t pfn, void *block)
 {
@@ -145,7 +148,7 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 	if (!pcpi_hot_enter(c))
 		return false;
 	/* relaxed (these): C1, C5; statistics read them late. */
-	if (order == 0 && pcpi_likely(!pcpi_load_relaxed(&c->front))) {
+	if (pcpi_likely(((uintptr_t)pcpi_load_relaxed(&c->front) | order) == 0)) {
 		pcpi_store_relaxed(&c->front, block);
 		pcpi_hot_leave(c);
 		return true;
@@ -176,16 +179,14 @@ PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
 	uint64_t pfn;
-	unsigned byte;
+	unsigned order;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
 		return false;
-	byte = pcpi_page_read(hot->orders, pfn);
-	if (pcpi_likely(byte == 1))
-		return pcpi_hot_push(c, 0, pfn, block);
-	if (byte - 2 < PCPI_PCP_ORDERS - 1)
-		return pcpi_hot_push(c, byte - 1, pfn, block);
-	return false;
+	order = pcpi_page_read(hot->orders, pfn) - 1u;
+	if (pcpi_unlikely(order >= PCPI_PCP_ORDERS))
+		return false;
+	return pcpi_hot_push(c, order, pfn, block);
 }
 
 /* Requires order < PCPI_PCP_ORDERS. */

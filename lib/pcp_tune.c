@@ -31,6 +31,12 @@ static uint32_t same_target(const struct pcpi_cache *c,
 	return is_freer(c, ps) ? pcpi_min(high, ps->depot_batch) : high;
 }
 
+/* The next free of order 0 may go to the front, which has no limit. */
+static uint32_t front_may_take(const struct pcpi_cache *c)
+{
+	return !c->front_rest && !pcpi_cache_front_len(c);
+}
+
 /*
  * Makes a free look at the policy no later than when the cache holds `target`
  * pages, without a count on the hot path: what is missing to the target is
@@ -42,8 +48,10 @@ static uint32_t same_target(const struct pcpi_cache *c,
 static void limits_spread(struct pcpi_cache *c, uint32_t target,
 			  const bool used[PCPI_PCP_ORDERS])
 {
-	/* The next free of order 0 may go to the front, which has no limit. */
-	uint32_t count = pcpi_cache_count(c) + !c->front, room = 0, lists = 0;
+	/* The next free of order 0 may go to the front, which has no limit.
+	 * relaxed: beside a sweep a limit is a moment old. */
+	bool fronted = pcpi_load_relaxed(&c->front) != NULL;
+	uint32_t count = pcpi_cache_count(c) + !fronted, room = 0, lists = 0;
 	uint32_t len;
 	unsigned o;
 
@@ -85,20 +93,25 @@ static struct pcp_past past_take(struct pcpi_cache *c)
 {
 	struct pcp_past past = { 0 };
 	uint64_t allocs, frees;
+	uint32_t used = 0;
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		allocs = c->list[o].allocs - c->allocs_noted[o];
 		frees = pcpi_cache_list_frees(c, o) - c->frees_noted[o];
+		if ((int64_t)frees < 0) /* a sweep has them in its hand: C4 */
+			frees = 0;
 		c->allocs_noted[o] += allocs;
 		c->frees_noted[o] += frees;
 		past.allocs += allocs;
 		past.frees += frees;
 		past.freed_pages += frees << o;
 		past.freed[o] = frees > 0;
+		used += allocs + frees > 0;
 		if (allocs > 0)
 			c->list_tick[o] = 0; /* kept() dates it */
 	}
+	c->front_rest = used > 1 ? PCPI_FRONT_OFF : NULL;
 	return past;
 }
 

@@ -10,7 +10,21 @@
 #ifndef PCPI_RCU_H
 #define PCPI_RCU_H
 
+#include <stdint.h>
 #include <urcu-bp.h>
+
+/* ThreadSanitizer doesn't see into liburcu and is told what a grace period
+ * orders: the ends of the sections before what follows it. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+void __tsan_acquire(void *at);
+void __tsan_release(void *at);
+#define pcpi_rcu_tell(what) __tsan_##what((void *)(uintptr_t)&urcu_bp_read_lock)
+#else
+#define pcpi_rcu_tell(what) ((void)0)
+#endif
 
 static inline void pcpi_rcu_read_lock(void)
 {
@@ -19,6 +33,7 @@ static inline void pcpi_rcu_read_lock(void)
 
 static inline void pcpi_rcu_read_unlock(void)
 {
+	pcpi_rcu_tell(release);
 	urcu_bp_read_unlock();
 }
 
@@ -26,6 +41,7 @@ static inline void pcpi_rcu_read_unlock(void)
 static inline void pcpi_rcu_synchronize(void)
 {
 	urcu_bp_synchronize_rcu();
+	pcpi_rcu_tell(acquire);
 }
 
 #endif

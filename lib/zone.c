@@ -3,9 +3,9 @@
 #include "zone.h"
 
 #include <errno.h>
-#include <urcu/rculist.h>
 
 #include "bits.h"
+#include "list.h"
 #include "page.h"
 #include "sys/sys.h"
 
@@ -297,7 +297,7 @@ static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
 	if (err)
 		return err;
 	arena_settle(z, a);
-	cds_list_add_tail_rcu(&a->link, &z->arenas);
+	pcpi_list_add_tail(&a->link, &z->arenas);
 	/* relaxed: a statistic. */
 	pcpi_store_relaxed(&z->nr_arenas, z->nr_arenas + 1);
 	*grown = a->pages;
