@@ -48,11 +48,8 @@ static uint32_t front_may_take(const struct pcpi_cache *c)
 static void limits_spread(struct pcpi_cache *c, uint32_t target,
 			  const bool used[PCPI_PCP_ORDERS])
 {
-	/* The next free of order 0 may go to the front, which has no limit.
-	 * relaxed: beside a sweep a limit is a moment old. */
-	bool fronted = pcpi_load_relaxed(&c->front) != NULL;
-	uint32_t count = pcpi_cache_count(c) + !fronted, room = 0, lists = 0;
-	uint32_t len;
+	uint32_t count = pcpi_cache_count(c) + front_may_take(c), room = 0;
+	uint32_t lists = 0, len;
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
@@ -201,6 +198,26 @@ static void trim_budget(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 	state_save(c, &s);
 }
 
+/* The hot path doesn't test for room, G3; but a drain of a few pages may have
+ * fallen to another list, and a bulk free may bring more than a small bound ever
+ * drains. */
+static void rings_relieve(const struct pcpi_cache *c,
+			  const uint32_t lens[PCPI_PCP_ORDERS],
+			  struct pcpi_trim_plan *plan)
+{
+	uint32_t most, over;
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+		most = c->list[o].ring.mask + 1 - PCPI_RING_MARGIN / 2;
+		if (lens[o] - plan->take[o] <= most)
+			continue;
+		over = lens[o] - plan->take[o] - most;
+		plan->take[o] += over;
+		plan->pages += over << o;
+	}
+}
+
 void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
 		    struct pcpi_trim_plan *plan)
 {
@@ -220,6 +237,7 @@ void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
 	kept(c, &ps, now_ns, lens, keep);
 	plan->pages = pcpi_policy_split(&pcpi_split_cache, lens, keep,
 					plan->pages, &c->cursor, plan->take);
+	rings_relieve(c, lens, plan);
 	c->allocs_at_drain = pcpi_cache_allocs(c);
 }
 
