@@ -145,23 +145,34 @@ static void drain_emit(struct pcpi_cache *c, unsigned order, uint64_t pages,
 				count, high);
 }
 
-void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
+/* Carries out one decision; false when there is nothing to drain. */
+static bool trim_once(struct pcpi_cache *c, unsigned order, uint64_t now)
 {
-	uint64_t now = pcpi_sys->coarse_ns();
 	struct pcpi_trim_plan plan;
 	unsigned o;
 
 	if (!pcpi_cache_enter(c))
-		return;
+		return false;
 	pcpi_tune_trim(c, order, now, &plan);
 	pcpi_cache_leave(c);
 	if (plan.pages == 0)
-		return;
+		return false;
 	pcpi_counter_add(&c->drains[plan.reason], 1);
 	drain_emit(c, order, plan.pages, plan.count, plan.high);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		cold_return(c, o, plan.take[o]);
 	pcpi_tune_drained(c, order);
+	return true;
+}
+
+void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
+{
+	uint64_t now = pcpi_sys->coarse_ns();
+
+	/* A batch of frees may have brought more than one decision gives back. */
+	while (trim_once(c, order, now) &&
+	       pcpi_cache_count(c) >= pcpi_min(c->high, c->high_cap))
+		;
 }
 
 /* ---- Alloc ------------------------------------------------------------------- */
