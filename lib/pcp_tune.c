@@ -75,6 +75,7 @@ void pcpi_tune_start(struct pcpi_cache *c)
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		c->allocs_noted[o] = c->list[o].allocs;
 		c->frees_noted[o] = pcpi_cache_list_frees(c, o);
+		c->list_tick[o] = 1; /* not allocated from since long: F4 */
 	}
 	c->allocs_at_drain = pcpi_cache_allocs(c);
 	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
