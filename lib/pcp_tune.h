@@ -13,6 +13,8 @@
  * G1  The sum of what the lists may still take before a look is what the cache
  *     may still take: with one list in use the look comes exactly at the target.
  * G2  A limit is above the length it was set at, so that a look is never lost.
+ * G3  A look leaves room for half of PCPI_RING_MARGIN in each ring, which is a
+ *     chunk of a bulk free: so the hot path needs no test for room.
  *
  * Concurrency: the owner's, most with the mark set, so no system call or lock.
  * Cost: some 100-300 ns a look.  Failure: none.

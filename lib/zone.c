@@ -117,10 +117,7 @@ static void retune_locked(struct pcpi_zone *z)
 
 uint32_t pcpi_zone_high_bound(const struct pcpi_zone *z)
 {
-	/* relaxed: a bound for memory, not for behaviour. */
-	uint32_t caches = pcpi_load_relaxed(&z->live_caches);
-
-	return pageset_for(z, z->config.max_pages, caches).high_max;
+	return pageset_for(z, z->config.max_pages, 1).high_max;
 }
 
 bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by)

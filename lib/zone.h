@@ -122,8 +122,8 @@ bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by);
 /* A copy of the numbers for caches. */
 struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z);
 
-/* The largest high that a cache of the zone may ever get with the caches that
- * are now live: sizes its rings. */
+/* The largest high that a cache of the zone may ever get, however few caches
+ * there are then: sizes its rings, which are touched only as far as used. */
 uint32_t pcpi_zone_high_bound(const struct pcpi_zone *z);
 
 /* Pages in the depots; may race. */
