@@ -473,6 +473,19 @@ void pcpi_cache_remote_pages(const struct pcpi_cache *c, uint64_t *remote)
 				     << o;
 }
 
+uint64_t pcpi_cache_pages(const struct pcpi_cache *c)
+{
+	uint64_t remote[c->env->nr_zones], pages = pcpi_cache_count(c);
+	unsigned z;
+
+	for (z = 0; z < c->env->nr_zones; z++)
+		remote[z] = 0;
+	pcpi_cache_remote_pages(c, remote);
+	for (z = 0; z < c->env->nr_zones; z++)
+		pages += remote[z];
+	return pages;
+}
+
 uint64_t pcpi_cache_frees(struct pcpi_cache *c)
 {
 	/* relaxed: a statistic; the compare keeps it from falling. */

@@ -121,7 +121,7 @@ struct pcpi_cache {
 	uint32_t high_cap;	    /* c: what the rings can hold */
 
 	/* Policy state, owner only. */
-	void *front_rest; /* what front is without a block: NULL or OFF */
+	void *front_rest; /* r: what front is without a block: NULL or OFF */
 	uint32_t high; /* r */
 	uint32_t free_count, alloc_factor, free_factor;
 	uint64_t allocs_noted[PCPI_PCP_ORDERS]; /* when they were last looked at */
@@ -186,8 +186,8 @@ PCPI_INLINE void pcpi_cache_tuck(struct pcpi_cache *c)
 	uint32_t pfn;
 
 	/* relaxed: C1; a block is rather lost than held twice, if the thread is
-	 * cut off here. */
-	pcpi_store_relaxed(&c->front, c->front_rest);
+	 * cut off here.  The rest may change meanwhile: either will do. */
+	pcpi_store_relaxed(&c->front, pcpi_load_relaxed(&c->front_rest));
 	if (!full)
 		return;
 	pfn = (uint32_t)((uint64_t)((char *)front - c->env->base) >>
@@ -229,6 +229,9 @@ void pcpi_cache_abandon(struct pcpi_cache *c);
 /* Drainer: claims the cache, NONE or PENDING before; false if it is claimed. */
 bool pcpi_cache_claim(struct pcpi_cache *c);
 
+/* Under the threads lock: a drainer waits for the owner, or is inside. */
+bool pcpi_cache_is_claimed(const struct pcpi_cache *c);
+
 /* Drainer: true once the owner is out (C1). */
 bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c);
 
@@ -244,6 +247,9 @@ void pcpi_cache_claim_postpone(struct pcpi_cache *c);
 
 /* Without a claim: asks the owner to flush at its next call (NO_IPI heaps). */
 void pcpi_cache_ask(struct pcpi_cache *c);
+
+/* Pages in the rings and outboxes; may race. */
+uint64_t pcpi_cache_pages(const struct pcpi_cache *c);
 
 /* Adds to remote[zone] the pages in the outboxes; may race. */
 void pcpi_cache_remote_pages(const struct pcpi_cache *c, uint64_t *remote);

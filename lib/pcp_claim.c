@@ -60,6 +60,13 @@ bool pcpi_cache_claim(struct pcpi_cache *c)
 	return true;
 }
 
+bool pcpi_cache_is_claimed(const struct pcpi_cache *c)
+{
+	/* relaxed: claims begin, and are given up, under the caller's lock. */
+	return (pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_STATE) ==
+	       PCPI_CLAIM_CLAIMED;
+}
+
 bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 {
 	/* docs/memory-order.md, "Claiming"; pairs with pcpi_cache_leave(). */

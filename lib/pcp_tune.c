@@ -109,7 +109,8 @@ static struct pcp_past past_take(struct pcpi_cache *c)
 		if (allocs > 0)
 			c->list_tick[o] = 0; /* kept() dates it */
 	}
-	c->front_rest = used > 1 ? PCPI_FRONT_OFF : NULL;
+	/* relaxed: a sweep reads it, and either value will do. */
+	pcpi_store_relaxed(&c->front_rest, used > 1 ? PCPI_FRONT_OFF : NULL);
 	return past;
 }
 

@@ -9,11 +9,15 @@
  *   membarrier                        once: owners that read "no claim" before
  *                                     it have their mark visible after it
  *   until the deadline: each claimed cache whose owner is out is emptied
- *   what is left stays pending: its owner flushes it at its next call
+ *   what is left stays pending: its owner flushes it at its next call; if it
+ *                                     has ended meanwhile, it is out: emptied
  *   empty the depots
  *
  * W1  One drainer a heap; while it waits for marks it holds no lock but DRAIN.
  * W2  Every claim ends, in NONE or PENDING, before the lock is dropped.
+ *
+ * W3  A claim of a cache without an owner doesn't end in PENDING: nobody would
+ *     answer it.
  *
  * The caller's own cache needs no exception: it is not marked on slow paths
  * (C2), so it is found quiet.
@@ -52,7 +56,7 @@ uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 /* With PCPA_HEAP_NO_IPI a cache with an owner is not claimed but asked. */
 static bool cache_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
 {
-	/* acquire: pairs with thread.c's caches_leave(). */
+	/* acquire: pairs with thread.c's cache_disown(). */
 	if ((heap->options_flags & PCPA_HEAP_NO_IPI) &&
 	    pcpi_load_acquire(&c->owner)) {
 		pcpi_cache_ask(c);
@@ -103,15 +107,33 @@ static unsigned empty_quiet(struct pcpa_heap *heap, uint64_t *moved)
 	return left;
 }
 
-static void postpone_rest(struct pcpa_heap *heap)
+/* False: its owner has ended since and is out. */
+static bool cache_postpone(struct pcpi_cache *c, uint64_t *moved)
+{
+	/* acquire: pairs with thread.c's cache_disown(). */
+	if (pcpi_load_acquire(&c->owner)) {
+		pcpi_cache_claim_postpone(c);
+		return true;
+	}
+	pcpi_cache_empty_claimed(c, moved);
+	return false;
+}
+
+/* Ends the claims that are left; returns how many stay pending. */
+static unsigned postpone_rest(struct pcpa_heap *heap, uint64_t *moved)
 {
 	struct pcpi_cache *c;
+	unsigned left = 0;
 
+	/* No owner ends between the question and the answer: W3. */
+	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry)
 		if (c->claimed) {
-			pcpi_cache_claim_postpone(c);
+			left += cache_postpone(c, moved);
 			c->claimed = false;
 		}
+	pcpi_lock_drop(&heap->threads_lock);
+	return left;
 }
 
 static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
@@ -124,10 +146,9 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 		while ((left = empty_quiet(heap, moved)) > 0 &&
 		       pcpi_sys->clock_ns() < deadline)
 			pcpi_sys->yield();
-	if (left == 0)
-		return 0;
-	postpone_rest(heap); /* W2 */
-	return -ETIMEDOUT;
+	if (left > 0)
+		left = postpone_rest(heap, moved); /* W2 */
+	return left > 0 ? -ETIMEDOUT : 0;
 }
 
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)

@@ -14,10 +14,11 @@
  * A heap's slot modulo PCPI_ENTRIES picks the entry; where two heaps share one,
  * the slow path finds the cache in the heap's registry and switches the entry.
  *
- * T1  A cache has an owner or is adoptable (owner NULL), never both; owner is
- *     changed under the threads lock, or under the heaps lock at a thread's end.
+ * T1  A cache has an owner or is adoptable (owner NULL), never both; the owner
+ *     of a cache that is in the registry changes under the threads lock.
  * T2  root->peers[] of a thread's first cache of a heap lists them all.
- * T3  At a thread's end its caches are empty or claimed, and adoptable.
+ * T3  At a thread's end its caches are adoptable, and empty unless claimed; who
+ *     has claimed one doesn't give up on it without an owner (sweep.c, W3).
  *
  * Progress: a thread that is past its end is served without a cache.
  * Cost: the first call of a thread on a heap maps its cache, some 10 us; a
@@ -119,7 +120,7 @@ static struct pcpi_cache *cache_adopt_locked(struct pcpa_heap *heap,
 	struct pcpi_cache *c;
 
 	pcpi_list_each(c, &heap->caches, registry) {
-		/* acquire: pairs with caches_leave(). */
+		/* acquire: pairs with cache_disown(). */
 		if (c->zone == zone && !pcpi_load_acquire(&c->owner))
 			return c;
 	}
@@ -294,6 +295,23 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap)
 
 /* ---- The end of a thread ------------------------------------------------------- */
 
+/* A drainer that claims the cache while it is emptied keeps the rest out of the
+ * depots, and empties it itself; if it gives up first, the rest is ours again. */
+static void cache_disown(struct pcpa_heap *heap, struct pcpi_cache *c)
+{
+	bool done;
+
+	do {
+		pcpi_cache_abandon(c);
+		pcpi_lock_take(&heap->threads_lock);
+		done = pcpi_cache_is_claimed(c) || pcpi_cache_pages(c) == 0;
+		if (done)
+			/* release: pairs with cache_adopt_locked(); T1, T3. */
+			pcpi_store_release(&c->owner, NULL);
+		pcpi_lock_drop(&heap->threads_lock);
+	} while (!done);
+}
+
 static void caches_leave(struct pcpa_heap *heap, const struct thread_record *self)
 {
 	struct pcpi_cache *c;
@@ -302,10 +320,8 @@ static void caches_leave(struct pcpa_heap *heap, const struct thread_record *sel
 		/* acquire: pairs with cache_own(). */
 		if (pcpi_load_acquire(&c->owner) != self)
 			continue;
-		pcpi_cache_abandon(c);
 		pcpi_zone_caches_changed(c->zone, -1);
-		/* release: pairs with cache_adopt_locked(); T1, T3. */
-		pcpi_store_release(&c->owner, NULL);
+		cache_disown(heap, c);
 	}
 }
 
