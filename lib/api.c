@@ -281,7 +281,7 @@ static const char *free_fault(struct pcpa_heap *heap, const void *block,
 static void free_refuse(struct pcpa_heap *heap, const void *block,
 			const char *why)
 {
-	/* relaxed (both): a counter, and a message that may come twice. */
+	/* relaxed: a counter, and a message that may come twice. */
 	pcpi_fetch_add_relaxed(&heap->bad_frees, 1);
 	if (heap->env.checks ||
 	    (heap->verbosity > 0 && !pcpi_load_relaxed(&heap->bad_free_said))) {

@@ -498,6 +498,7 @@ uint64_t pcpi_cache_frees(struct pcpi_cache *c)
 		/* The parts were read one after the other. */
 		if ((int64_t)(frees - seen) <= 0)
 			return seen;
+		/* acquire/release: pairs with itself. */
 	} while (!pcpi_cas_acq_rel(&c->frees_seen, &seen, frees));
 	return frees;
 }

@@ -280,6 +280,7 @@ static inline uint32_t pcpi_cache_count(const struct pcpi_cache *c)
 static inline uint64_t pcpi_cache_list_frees(const struct pcpi_cache *c,
 					     unsigned order)
 {
+	/* relaxed: see above. */
 	return pcpi_load_relaxed(&c->list[order].allocs) +
 	       pcpi_cache_len(c, order) + pcpi_load_relaxed(&c->out[order]) -
 	       pcpi_load_relaxed(&c->in[order]);
@@ -291,7 +292,7 @@ static inline uint64_t pcpi_cache_allocs(const struct pcpi_cache *c)
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		allocs += pcpi_load_relaxed(&c->list[o].allocs);
+		allocs += pcpi_load_relaxed(&c->list[o].allocs); /* relaxed: ditto */
 	return allocs;
 }
 

@@ -2,7 +2,7 @@
 /*
  * pcp_claim.c - the mark and the claim of a cache; see pcp.h, C1-C3 and C8.
  *
- * Owns: every access to busy and claim but the two of pcp_hot.h.
+ * Owns: every access to busy and claim but those of pcp_hot.h.
  *
  *   claim:  NONE --drainer--> CLAIMED --emptied--> NONE
  *             ^                  |
@@ -28,7 +28,7 @@ bool pcpi_cache_enter(struct pcpi_cache *c)
 		/* relaxed: ordered by the drainer's membarrier. */
 		pcpi_store_relaxed(&c->busy, 1);
 		pcpi_compiler_barrier();
-		/* acquire: pairs with pcpi_cache_empty_claimed(). */
+		/* acquire: pairs with pcpi_cache_claim_end(). */
 		claim = pcpi_load_acquire(&c->claim);
 	}
 	if ((claim & PCPI_CLAIM_STATE) == PCPI_CLAIM_CLAIMED) {
@@ -69,7 +69,8 @@ bool pcpi_cache_is_claimed(const struct pcpi_cache *c)
 
 bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 {
-	/* docs/memory-order.md, "Claiming"; pairs with pcpi_cache_leave(). */
+	/* docs/memory-order.md, "Claiming"; pairs with pcpi_cache_leave() and
+	 * pcpi_hot_leave(). */
 	return pcpi_load_seq_cst(&c->busy) == 0;
 }
 
@@ -77,7 +78,8 @@ void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state)
 {
 	unsigned slow = pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_SLOW; /* relaxed: C7 */
 
-	/* release: pairs with pcpi_cache_enter(). */
+	/* release: pairs with pcpi_cache_enter(), pcpi_hot_enter() and, where it
+	 * is PENDING, with pcpi_cache_settle(). */
 	pcpi_store_release(&c->claim, (uint8_t)(slow | (unsigned)state));
 }
 

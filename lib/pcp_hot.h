@@ -82,7 +82,7 @@ PCPI_INLINE bool pcpi_hot_enter(struct pcpi_cache *c)
 	/* relaxed: ordered by the drainer's membarrier. */
 	pcpi_store_relaxed(&c->busy, 1);
 	pcpi_compiler_barrier();
-	/* acquire: pairs with pcpi_cache_empty_claimed(). */
+	/* acquire: pairs with pcpi_cache_claim_end(). */
 	if (pcpi_likely(pcpi_zero_acquire(&c->claim)))
 		return true;
 	/* release: pairs with pcpi_cache_claimed_quiet(). */
@@ -120,7 +120,7 @@ PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 	if (pcpi_unlikely(!c) || !pcpi_hot_enter(c))
 		return NULL;
 	__asm__("" : "+r"(usable));
-	/* relaxed (both): C1, C5. */
+	/* relaxed: C1, C5; the store likewise. */
 	block = (void *)((uintptr_t)pcpi_load_relaxed(&c->front) & usable);
 	if (pcpi_likely((uintptr_t)block > (uintptr_t)PCPI_FRONT_OFF)) {
 		pcpi_store_relaxed(&c->front, NULL);
@@ -147,7 +147,7 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 
 	if (!pcpi_hot_enter(c))
 		return false;
-	/* relaxed (these): C1, C5; statistics read them late. */
+	/* relaxed: C1, C5 (all of these); statistics read them late. */
 	if (pcpi_likely(((uintptr_t)pcpi_load_relaxed(&c->front) | order) == 0)) {
 		pcpi_store_relaxed(&c->front, block);
 		pcpi_hot_leave(c);
@@ -155,7 +155,7 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 	}
 	head = ring->head;
 	ring->slots[head++ & ring->mask] = (uint32_t)pfn;
-	pcpi_store_relaxed(&ring->head, head);
+	pcpi_store_relaxed(&ring->head, head); /* relaxed: as above */
 	len = head - ring->tail;
 	pcpi_hot_leave(c);
 	if (pcpi_unlikely(len >= ring->limit))

@@ -150,7 +150,7 @@ static void cache_own(struct pcpi_cache *c, struct thread_record *self,
 	c->root = root ? root : c;
 	c->root->peers[c->zone->config.position] = c; /* T2 */
 	pcpi_store_relaxed(&c->tid, self->tid); /* relaxed: a statistic. */
-	/* release: pairs with registry_find(); T1. */
+	/* release: pairs with registry_find() and caches_leave(); T1. */
 	pcpi_store_release(&c->owner, self);
 }
 
@@ -306,7 +306,8 @@ static void cache_disown(struct pcpa_heap *heap, struct pcpi_cache *c)
 		pcpi_lock_take(&heap->threads_lock);
 		done = pcpi_cache_is_claimed(c) || pcpi_cache_pages(c) == 0;
 		if (done)
-			/* release: pairs with cache_adopt_locked(); T1, T3. */
+			/* release: pairs with cache_adopt_locked(), and with
+			 * cache_claim() and cache_postpone() of sweep.c; T1, T3. */
 			pcpi_store_release(&c->owner, NULL);
 		pcpi_lock_drop(&heap->threads_lock);
 	} while (!done);
@@ -374,18 +375,19 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 	struct pcpi_cache *c;
 
 	if (!(heap->options_flags & PCPA_HEAP_COW)) {
-		/* relaxed (here): the child has one thread. */
+		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);
 		if (entry_of(self, heap)->id == heap->hot.id)
 			*entry_of(self, heap) = (struct pcpi_entry){ 0 };
 		return;
 	}
 	pcpi_list_each(c, &heap->caches, registry) {
+		/* relaxed: as above. */
 		if (pcpi_load_relaxed(&c->owner) != self &&
 		    pcpi_load_relaxed(&c->owner)) {
 			pcpi_cache_abandon(c);
 			pcpi_zone_caches_changed(c->zone, -1);
-			pcpi_store_relaxed(&c->owner, NULL);
+			pcpi_store_relaxed(&c->owner, NULL); /* relaxed: as above. */
 		}
 	}
 }
