@@ -93,6 +93,7 @@ int main(void)
 	size_t total;
 	int err;
 
+	opts.initial_bytes = 16u << 20;
 	opts.max_bytes = 64u << 20;
 	err = pcpa_heap_create(&opts, &heap);
 	if (err) {

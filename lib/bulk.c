@@ -73,7 +73,7 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, pcpi_ring_room(ring)),
 			      &run);
 	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
-	     (sized || pcpi_convert_single(hot->orders, hot->wide, slots, run));
+	     (sized || pcpi_convert_single(hot->orders, slots, run));
 	if (!ok)
 		run = 0;
 	/* relaxed: the mark, C1. */
@@ -108,7 +108,7 @@ void pcpi_bulk_end(const struct pcpi_hot *hot, unsigned order)
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
 	struct pcpi_ring *ring;
 
-	if (!c)
+	if (pcpi_unlikely(!c))
 		return;
 	ring = &c->list[order].ring;
 	if (pcpi_ring_len(ring) >= ring->limit)

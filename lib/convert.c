@@ -11,45 +11,9 @@
  */
 #include "convert.h"
 
-#include "page.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-static void to_addrs(const struct pcpi_range *r, const uint32_t *pfns,
-		     void **out, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		out[i] = r->base + ((size_t)pfns[i] << r->page_shift);
-}
-
-static bool to_pfns(const struct pcpi_range *r, void *const *blocks,
-		    uint32_t *out, uint32_t n)
-{
-	uint64_t bad = 0, off, turned;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		off = (uint64_t)((uintptr_t)blocks[i] - (uintptr_t)r->base);
-		turned = off >> r->page_shift | off << (-r->page_shift & 63);
-		out[i] = (uint32_t)turned;
-		bad |= turned - r->first_pfn >= r->nr_pfns;
-	}
-	return bad == 0;
-}
-
-static bool single(const uint8_t *orders, const uint32_t *pfns, uint32_t n)
-{
-	unsigned other = 0;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		other |= pcpi_page_read(orders, pfns[i]) ^ 1u;
-	return other == 0;
-}
 
 #if defined(__x86_64__)
 
@@ -58,8 +22,8 @@ bool pcpi_convert_wide(void)
 	return __builtin_cpu_supports("avx2");
 }
 
-__attribute__((target("avx2"))) static uint32_t
-to_addrs_wide(const struct pcpi_range *r, const uint32_t *pfns, void **out,
+__attribute__((target("avx2"))) uint32_t
+pcpi_convert_to_addrs_wide(const struct pcpi_range *r, const uint32_t *pfns, void **out,
 	      uint32_t n)
 {
 	__m256i base = _mm256_set1_epi64x((long long)(uintptr_t)r->base);
@@ -92,8 +56,8 @@ offset_faults(__m256i off, __m256i start, __m256i last, __m256i low_bits,
 			       _mm256_and_si256(outside, sign));
 }
 
-__attribute__((target("avx2"))) static uint32_t
-to_pfns_wide(const struct pcpi_range *r, void *const *blocks, uint32_t *out,
+__attribute__((target("avx2"))) uint32_t
+pcpi_convert_to_pfns_wide(const struct pcpi_range *r, void *const *blocks, uint32_t *out,
 	     uint32_t n, bool *ok)
 {
 	long long first = (long long)((uint64_t)r->first_pfn << r->page_shift);
@@ -128,55 +92,6 @@ to_pfns_wide(const struct pcpi_range *r, void *const *blocks, uint32_t *out,
 	return i;
 }
 
-/* Reads four bytes at each page's order byte and looks at the first. */
-__attribute__((target("avx2"))) static uint32_t
-single_wide(const uint8_t *orders, const uint32_t *pfns, uint32_t n, bool *ok)
-{
-	__m256i other = _mm256_setzero_si256(), one = _mm256_set1_epi32(1);
-	uint32_t i;
-
-	for (i = 0; i + 8 <= n; i += 8) {
-		__m256i at = _mm256_loadu_si256((const void *)(pfns + i));
-		__m128i lo = _mm256_castsi256_si128(at);
-		__m128i hi = _mm256_extracti128_si256(at, 1);
-		__m128i a = _mm256_i64gather_epi32((const void *)orders,
-						   _mm256_cvtepu32_epi64(lo), 1);
-		__m128i b = _mm256_i64gather_epi32((const void *)orders,
-						   _mm256_cvtepu32_epi64(hi), 1);
-
-		other = _mm256_or_si256(
-			other, _mm256_xor_si256(_mm256_set_m128i(b, a), one));
-	}
-	*ok = _mm256_testz_si256(other, _mm256_set1_epi32(0xff));
-	return i;
-}
-
-bool pcpi_convert_single(const uint8_t *orders, bool wide, const uint32_t *pfns,
-			 uint32_t n)
-{
-	bool ok = true;
-	uint32_t done = wide ? single_wide(orders, pfns, n, &ok) : 0;
-
-	return single(orders, pfns + done, n - done) && ok;
-}
-
-void pcpi_convert_to_addrs(const struct pcpi_range *r, bool wide,
-			   const uint32_t *pfns, void **out, uint32_t n)
-{
-	uint32_t done = wide ? to_addrs_wide(r, pfns, out, n) : 0;
-
-	to_addrs(r, pfns + done, out + done, n - done);
-}
-
-bool pcpi_convert_to_pfns(const struct pcpi_range *r, bool wide,
-			  void *const *blocks, uint32_t *out, uint32_t n)
-{
-	bool ok = true;
-	uint32_t done = wide ? to_pfns_wide(r, blocks, out, n, &ok) : 0;
-
-	return to_pfns(r, blocks + done, out + done, n - done) && ok;
-}
-
 #else
 
 bool pcpi_convert_wide(void)
@@ -184,25 +99,20 @@ bool pcpi_convert_wide(void)
 	return false;
 }
 
-void pcpi_convert_to_addrs(const struct pcpi_range *r, bool wide,
-			   const uint32_t *pfns, void **out, uint32_t n)
+/* Nobody calls these, but whoever asks first needs them to link. */
+uint32_t pcpi_convert_to_addrs_wide(const struct pcpi_range *r,
+				    const uint32_t *pfns, void **out, uint32_t n)
 {
-	(void)wide;
-	to_addrs(r, pfns, out, n);
+	(void)r, (void)pfns, (void)out, (void)n;
+	return 0;
 }
 
-bool pcpi_convert_to_pfns(const struct pcpi_range *r, bool wide,
-			  void *const *blocks, uint32_t *out, uint32_t n)
+uint32_t pcpi_convert_to_pfns_wide(const struct pcpi_range *r,
+				   void *const *blocks, uint32_t *out,
+				   uint32_t n, bool *ok)
 {
-	(void)wide;
-	return to_pfns(r, blocks, out, n);
-}
-
-bool pcpi_convert_single(const uint8_t *orders, bool wide, const uint32_t *pfns,
-			 uint32_t n)
-{
-	(void)wide;
-	return single(orders, pfns, n);
+	(void)r, (void)blocks, (void)out, (void)n, (void)ok;
+	return 0;
 }
 
 #endif

@@ -15,9 +15,8 @@ CDS_LIST_HEAD(pcpi_heaps);
 
 static uint64_t last_id; /* heaps lock: E3 */
 
-/* On demand a heap grows by 1/64 of its maximum, but by no more than this. */
+/* The first arena on demand is 1/64 of the maximum; see PCPI_GROWTH_BYTES_MAX. */
 #define GROWTH_SHARE 64u
-#define GROWTH_BYTES_MAX (UINT64_C(64) << 20)
 
 /* ---- The plan: sizes before anything is mapped ------------------------------- */
 
@@ -278,7 +277,7 @@ static size_t growth_bytes(const struct pcpi_space *space)
 {
 	uint64_t step = space->nodes[0].max_bytes / GROWTH_SHARE;
 
-	step = pcpi_clamp(step, (uint64_t)space->granule_bytes, GROWTH_BYTES_MAX);
+	step = pcpi_clamp(step, (uint64_t)space->granule_bytes, PCPI_GROWTH_BYTES_MAX);
 	return (size_t)pcpi_max(pcpi_round_up(step, space->granule_bytes),
 				(uint64_t)space->granule_bytes);
 }

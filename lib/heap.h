@@ -33,6 +33,10 @@
 #include "topo.h"
 #include "zone.h"
 
+/* On demand a node's memory doubles, so that it has few arenas, but grows by no
+ * more than this at a time, which populates in some 20 ms. */
+#define PCPI_GROWTH_BYTES_MAX (UINT64_C(64) << 20)
+
 struct pcpa_heap {
 	struct pcpi_hot hot; /* c */
 
@@ -45,7 +49,7 @@ struct pcpa_heap {
 	unsigned *fallback;	      /* c: [nr_zones][nr_zones] */
 	unsigned options_flags;	      /* c */
 	unsigned verbosity;	      /* c */
-	size_t arena_bytes;	      /* c: growth on demand */
+	size_t arena_bytes;	      /* c: the least that a node grows by */
 
 	bool forked;			     /* a: a child without PCPA_HEAP_COW */
 	bool bad_free_said;		     /* a */

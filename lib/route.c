@@ -73,10 +73,12 @@ static bool zone_grow(const struct pcpi_request *req, struct pcpi_zone *z,
 		      uint64_t seen_managed, uint64_t n)
 {
 	uint64_t need = n << (req->order + req->heap->hot.page_shift), grown;
+	uint64_t step = pcpi_clamp(seen_managed << req->heap->hot.page_shift,
+				   (uint64_t)req->heap->arena_bytes,
+				   PCPI_GROWTH_BYTES_MAX);
 
-	if (pcpi_zone_grow(z, seen_managed,
-			   pcpi_max(need, (uint64_t)req->heap->arena_bytes),
-			   false, &grown) != 0)
+	if (pcpi_zone_grow(z, seen_managed, pcpi_max(need, step), false,
+			   &grown) != 0)
 		return false;
 	if (grown > 0 && pcpi_trace_on(&req->heap->env.trace))
 		pcpi_trace_emit(&req->heap->env.trace, PCPA_EVENT_ARENA_GROW,

@@ -140,8 +140,12 @@ static uint32_t depot_capacity(const struct pcpi_zone_config *config,
 			       unsigned order)
 {
 	uint64_t pages = pcpi_policy_depot_limit(config->max_pages, config->fixed);
+	uint64_t blocks = pcpi_max(pages >> order, UINT64_C(64));
 
-	return (uint32_t)pcpi_pow2_ceil(pcpi_max(pages >> order, UINT64_C(64)));
+	/* Of the orders above 0 rather too few than too much memory: what a full
+	 * depot refuses goes to the zone. */
+	return order == 0 ? (uint32_t)pcpi_pow2_ceil(blocks)
+			  : UINT32_C(1) << pcpi_log2(blocks);
 }
 
 static size_t arena_pool_bytes(const struct pcpi_zone *z)
