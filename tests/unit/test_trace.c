@@ -72,6 +72,20 @@ Test(trace, null_ends_it)
 	cr_expect_eq(calls, 1);
 }
 
+/* Whoever has read the old pair may still be about to use it. */
+Test(trace, old_pair_stays_whole_beside_the_new_one)
+{
+	unsigned first = 0, second = 0;
+	struct pcpi_trace_sink *old;
+
+	pcpi_trace_set(&trace, note, &first);
+	old = trace.sink;
+	pcpi_trace_set(&trace, note, &second);
+	cr_expect_neq(trace.sink, old);
+	cr_expect_eq(old->arg, &first);
+	cr_expect_eq(trace.sink->arg, &second);
+}
+
 /* ---- A subscriber and its argument are one ------------------------------- */
 
 static bool stop, torn;
