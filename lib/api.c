@@ -6,8 +6,8 @@
  * Owns: the checks of what callers pass, the counting and reporting of bad
  * frees, the default heap.  Everything else is a call into the layers below.
  *
- * A1  A bad argument changes nothing but a counter.
- * A2  Success and free leave errno alone; a failed allocation sets it.
+ * IF1  A bad argument changes nothing but a counter.
+ * IF2  Success and free leave errno alone; a failed allocation sets it.
  *
  * Proved by tests/unit/test_api.c and tests/abi/.
  */
@@ -403,6 +403,14 @@ PCPI_EXPORT size_t pcpa_heap_page_bytes(const struct pcpa_heap *heap)
 	return (size_t)1 << heap->hot.page_shift;
 }
 
+static int control_check(const struct pcpa_heap *heap)
+{
+	if (!heap)
+		return -EINVAL;
+	/* relaxed: set before the child had a second thread. */
+	return pcpi_load_relaxed(&heap->forked) ? -ENODEV : 0;
+}
+
 static int zone_arenas(struct pcpi_zone *z,
 		       int (*fn)(const struct pcpa_arena_info *, void *),
 		       void *arg)
@@ -434,9 +442,9 @@ pcpa_for_each_arena(struct pcpa_heap *heap,
 		    int (*fn)(const struct pcpa_arena_info *, void *), void *arg)
 {
 	unsigned z;
-	int stop = 0;
+	int stop = control_check(heap);
 
-	if (!heap || !fn)
+	if (!fn)
 		return -EINVAL;
 	for (z = 0; z < heap->nr_zones && !stop; z++)
 		stop = zone_arenas(&heap->env.zones[z], fn, arg);
@@ -446,14 +454,6 @@ pcpa_for_each_arena(struct pcpa_heap *heap,
 /* ---- Control --------------------------------------------------------------------------- */
 
 #define DRAIN_WAIT_NS UINT64_C(100000000)
-
-static int control_check(const struct pcpa_heap *heap)
-{
-	if (!heap)
-		return -EINVAL;
-	/* relaxed: set before the child had a second thread. */
-	return pcpi_load_relaxed(&heap->forked) ? -ENODEV : 0;
-}
 
 PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
 {

@@ -3,7 +3,7 @@
  * depot.h - where caches exchange batches of blocks.  Layer 3.
  *
  * Owns: one node's blocks of one order that are between caches.  Does not call
- * the zone; pcp.c moves between the two.
+ * the zone; direct.c moves between the two.
  *
  *     freeing thread --put 64--> [ cold ... hot ] --get 64--> allocating thread
  *                                  |

@@ -7,7 +7,7 @@
  * while it may hold more, from the depot while it has some; orders that caches
  * don't hold know only the zone.
  *
- * X1  No lock is held between the depot's and the zone's.
+ * DI1  No lock is held between the depot's and the zone's.
  *
  * Cost: two lock operations a call.  Failure: fewer blocks.
  * Proved by tests/unit/test_direct.c.

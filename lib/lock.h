@@ -22,8 +22,8 @@
 
 enum pcpi_lock_rank {
 	PCPI_RANK_HEAPS = 1,   /* list of heaps, slots (heap.c)              */
-	PCPI_RANK_DRAIN = 2,   /* one drainer a heap (pcp.c)                 */
-	PCPI_RANK_THREADS = 3, /* adding and adopting caches (pcp.c)         */
+	PCPI_RANK_DRAIN = 2,   /* one drainer a heap (sweep.c)               */
+	PCPI_RANK_THREADS = 3, /* adding and adopting caches (thread.c)      */
 	PCPI_RANK_GROW = 4,    /* one grower a zone (zone.c)                 */
 	PCPI_RANK_DEPOT = 5,   /* one node and order's batches (depot.c)     */
 	PCPI_RANK_ZONE = 6,    /* buddy and accounting (zone.c)              */

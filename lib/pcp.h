@@ -29,8 +29,8 @@
  * C6  Cache memory lives as long as its heap; adoption clears no claim.
  * C7  Between pcpi_cache_enter() and leave, and in a claim, front has no block.
  * C8  Where membarrier is refused, and with PCPA_HEAP_CHECKS, `claim` has SLOW
- *     set for good: the hot path always goes the slow way, which exchanges on
- *     the mark instead of storing it.
+ *     set for good, so that every call goes the slow way: there the mark is
+ *     exchanged in the first case, and double frees are looked for in the other.
  *
  * Cost: a hit is some 25 instructions (pcp_hot.h); a refill or a hand-over two
  * lock operations a batch.  Failure: refill returns 0.

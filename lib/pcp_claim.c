@@ -76,7 +76,7 @@ bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 
 void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state)
 {
-	unsigned slow = pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_SLOW; /* relaxed: C7 */
+	unsigned slow = pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_SLOW; /* relaxed: C8 */
 
 	/* release: pairs with pcpi_cache_enter(), pcpi_hot_enter() and, where it
 	 * is PENDING, with pcpi_cache_settle(). */

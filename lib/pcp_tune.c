@@ -200,7 +200,7 @@ static void trim_budget(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 	state_save(c, &s);
 }
 
-/* The hot path doesn't test for room, G3; but a drain of a few pages may have
+/* The hot path doesn't test for room, TU3; but a drain of a few pages may have
  * fallen to another list, and a bulk free may bring more than a small bound ever
  * drains. */
 static void rings_relieve(const struct pcpi_cache *c,

@@ -10,10 +10,10 @@
  *   look at a refill:  past -> state -> how many?
  *   after either:      high, factors, limits of the lists
  *
- * G1  The sum of what the lists may still take before a look is what the cache
+ * TU1  The sum of what the lists may still take before a look is what the cache
  *     may still take: with one list in use the look comes exactly at the target.
- * G2  A limit is above the length it was set at, so that a look is never lost.
- * G3  A look leaves room for half of PCPI_RING_MARGIN in each ring, which is a
+ * TU2  A limit is above the length it was set at, so that a look is never lost.
+ * TU3  A look leaves room for half of PCPI_RING_MARGIN in each ring, which is a
  *     chunk of a bulk free: so the hot path needs no test for room.
  *
  * Concurrency: the owner's, most with the mark set, so no system call or lock.

@@ -5,7 +5,7 @@
  * Owns: the drainer's side of the claim protocol (pcp.h, design.md D5).
  *
  *   lock DRAIN
- *   claim every cache                 one store each
+ *   claim every cache                 one compare and swap each
  *   membarrier                        once: owners that read "no claim" before
  *                                     it have their mark visible after it
  *   until the deadline: each claimed cache whose owner is out is emptied
@@ -13,10 +13,10 @@
  *                                     has ended meanwhile, it is out: emptied
  *   empty the depots
  *
- * W1  One drainer a heap; while it waits for marks it holds no lock but DRAIN.
- * W2  Every claim ends, in NONE or PENDING, before the lock is dropped.
+ * SW1  One drainer a heap; while it waits for marks it holds no lock but DRAIN.
+ * SW2  Every claim ends, in NONE or PENDING, before the lock is dropped.
  *
- * W3  A claim of a cache without an owner doesn't end in PENDING: nobody would
+ * SW3  A claim of a cache without an owner doesn't end in PENDING: nobody would
  *     answer it.
  *
  * The caller's own cache needs no exception: it is not marked on slow paths
@@ -125,7 +125,7 @@ static unsigned postpone_rest(struct pcpa_heap *heap, uint64_t *moved)
 	struct pcpi_cache *c;
 	unsigned left = 0;
 
-	/* No owner ends between the question and the answer: W3. */
+	/* No owner ends between the question and the answer: SW3. */
 	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry)
 		if (c->claimed) {
@@ -147,7 +147,7 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 		       pcpi_sys->clock_ns() < deadline)
 			pcpi_sys->yield();
 	if (left > 0)
-		left = postpone_rest(heap, moved); /* W2 */
+		left = postpone_rest(heap, moved); /* SW2 */
 	return left > 0 ? -ETIMEDOUT : 0;
 }
 

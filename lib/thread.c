@@ -14,10 +14,10 @@
  * A heap's slot modulo PCPI_ENTRIES picks the entry; where two heaps share one,
  * the slow path finds the cache in the heap's registry and switches the entry.
  *
- * T1  A cache has an owner or is adoptable (owner NULL), never both; the owner
+ * TH1  A cache has an owner or is adoptable (owner NULL), never both; the owner
  *     of a cache that is in the registry changes under the threads lock.
- * T2  root->peers[] of a thread's first cache of a heap lists them all.
- * T3  At a thread's end its caches are adoptable, and empty unless claimed; who
+ * TH2  root->peers[] of a thread's first cache of a heap lists them all.
+ * TH3  At a thread's end its caches are adoptable, and empty unless claimed; who
  *     has claimed one doesn't give up on it without an owner (sweep.c, W3).
  *
  * Progress: a thread that is past its end is served without a cache.
@@ -148,9 +148,9 @@ static void cache_own(struct pcpi_cache *c, struct thread_record *self,
 	for (z = 0; z < c->env->nr_zones; z++)
 		c->peers[z] = NULL;
 	c->root = root ? root : c;
-	c->root->peers[c->zone->config.position] = c; /* T2 */
+	c->root->peers[c->zone->config.position] = c; /* TH2 */
 	pcpi_store_relaxed(&c->tid, self->tid); /* relaxed: a statistic. */
-	/* release: pairs with registry_find() and caches_leave(); T1. */
+	/* release: pairs with registry_find() and caches_leave(); TH1. */
 	pcpi_store_release(&c->owner, self);
 }
 
@@ -307,7 +307,7 @@ static void cache_disown(struct pcpa_heap *heap, struct pcpi_cache *c)
 		done = pcpi_cache_is_claimed(c) || pcpi_cache_pages(c) == 0;
 		if (done)
 			/* release: pairs with cache_adopt_locked(), and with
-			 * cache_claim() and cache_postpone() of sweep.c; T1, T3. */
+			 * cache_claim() and cache_postpone() of sweep.c; TH1, TH3. */
 			pcpi_store_release(&c->owner, NULL);
 		pcpi_lock_drop(&heap->threads_lock);
 	} while (!done);

@@ -5,7 +5,7 @@
  * Owns: one subscriber, a pair of function and argument published as a whole.
  * An event is emitted with no lock and no mark held; with no subscriber it
  * costs one load.  The pair in use stays valid while a reader is in its
- * read-side section: pcpi_trace_set() (heap.c) waits for them.
+ * read-side section: pcpi_trace_set() waits for them.
  *
  * Proved by tests/unit/test_trace.c.
  */

@@ -5,7 +5,7 @@
  * Owns: the only buddy of the node and the only way to its lock; the numbers
  * that the node prescribes to its caches; the node's list of arenas; the order
  * bytes of blocks that enter and leave the buddy.  Embeds the node's depots,
- * which pcp.c and route.c move blocks through; the zone itself never does.
+ * which direct.c moves blocks through; the zone itself never does.
  *
  *     caches <-> depots        take_bulk / give_bulk        grow
  *                   \______________ zone ______________________ arena
@@ -15,7 +15,8 @@
  *     under the zone lock only.
  * Z2  The order bytes of a block are set after it left the buddy and cleared
  *     before it enters, both by the thread that holds it.
- * Z3  The lock is held for at most max(batch, 64) pages of work, or one block.
+ * Z3  The lock is held for at most max(batch, 64) pages of work, or one block,
+ *     or 64 chunks where an arena is added or free blocks are counted.
  * Z4  The pageset follows managed and the number of live caches.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank

@@ -107,8 +107,8 @@ struct pcpa_heap_options {
  * -EINVAL for an option that can't be (named on stderr at verbosity 1),
  * -ENOMEM when initial_bytes can't be backed, -ENODEV for a node that isn't
  * there or allowed.
- * Cost: 2-3 ms once in a process (topology), then the population of
- * initial_bytes, in parallel.
+ * Cost: 1-7 ms once in a process (hwloc's reading of the topology, the more
+ * plugins it has the longer), then the population of initial_bytes, in parallel.
  */
 int pcpa_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
@@ -206,7 +206,8 @@ struct pcpa_arena_info {
 
 /*
  * Calls fn for each arena until it returns non-zero, and returns that value or
- * 0.  Arenas added meanwhile may or may not be seen.  fn must not call the
+ * 0; -ENODEV in a forked child of a heap without PCPA_HEAP_COW, -EINVAL without
+ * a heap or fn.  Arenas added meanwhile may or may not be seen.  fn must not call the
  * heap.
  */
 int pcpa_for_each_arena(struct pcpa_heap *heap,
