@@ -210,7 +210,7 @@ uint64_t parts_heard(enum pcpa_event_kind kind, unsigned *n)
 uint64_t parts_pages_held(unsigned zone)
 {
 	struct pcpi_zone *z = &parts.zones[zone];
-	uint64_t remote[PARTS_ZONES] = { 0 };
+	uint64_t remote[PARTS_ZONES] = {0};
 	uint64_t pages = z->free_pages + pcpi_zone_depot_pages(z);
 	unsigned i;
 

@@ -25,10 +25,10 @@
 
 /* What the parts are made of; zero is the default of each. */
 struct parts_spec {
-	unsigned nr_zones;	  /* 1 */
-	uint64_t max_mib;	  /* per zone: 256 */
-	uint64_t initial_mib;	  /* per zone: max_mib; PARTS_NOTHING: none */
-	unsigned node_cpus;	  /* 1 */
+	unsigned nr_zones;    /* 1 */
+	uint64_t max_mib;     /* per zone: 256 */
+	uint64_t initial_mib; /* per zone: max_mib; PARTS_NOTHING: none */
+	unsigned node_cpus;   /* 1 */
 	unsigned batch, high, fraction;
 	bool legacy, fixed, checks, exchange;
 };

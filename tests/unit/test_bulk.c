@@ -31,14 +31,14 @@ static void make(struct parts_spec spec)
 		.page_shift = parts.env.page_shift,
 		.wide = pcpi_convert_wide(),
 	};
-	table[3] = (struct pcpi_entry){ .id = 7, .cache = cache };
+	table[3] = (struct pcpi_entry){.id = 7, .cache = cache};
 	pcpi_table = (char *)table;
 }
 
 /* A cache that keeps what it is given in these cases: high is 640. */
 static void setup(void)
 {
-	make((struct parts_spec){ .nr_zones = 2 });
+	make((struct parts_spec){.nr_zones = 2});
 	cache->list[0].ring.limit = 4096;
 }
 
@@ -87,7 +87,7 @@ Test(bulk, push_of_a_named_order_reads_no_bytes)
 }
 
 /* Places to look at: first, in the wide part, last, in the rest. */
-static const uint32_t places[] = { 0, 5, 63, 64, 66 };
+static const uint32_t places[] = {0, 5, 63, 64, 66};
 #define NR_PLACES (sizeof(places) / sizeof(places[0]))
 
 static void expect_refused(const char *why)
@@ -124,7 +124,8 @@ Test(bulk, chunk_with_a_bad_entry_is_not_touched)
 	expect_entry_refused(pcpi_space_addr(&parts.space, far), "other zone");
 	expect_entry_refused(pcpi_space_addr(&parts.space, large), "order 1");
 	expect_entry_refused(pcpi_space_addr(&parts.space, large + 1), "tail");
-	expect_entry_refused(pcpi_space_addr(&parts.space, away), "in the buddy");
+	expect_entry_refused(pcpi_space_addr(&parts.space, away),
+			     "in the buddy");
 	cr_expect_eq(pcpi_bulk_push(&hot, 0, false, blocks, 67), 67);
 }
 
@@ -167,7 +168,7 @@ Test(bulk, pop_gives_the_hottest_and_counts_them)
 Test(bulk, pop_of_more_than_there_is_gives_each_block_once)
 {
 	void *got[N];
-	bool seen[N] = { false };
+	bool seen[N] = {false};
 	uint32_t n = 700;
 
 	hand_out(0, n);
@@ -290,7 +291,7 @@ Test(bulk, bulk_frees_stay_below_high)
 	void *got[8];
 
 	parts_unmake();
-	make((struct parts_spec){ .batch = 63, .high = 814 });
+	make((struct parts_spec){.batch = 63, .high = 814});
 	for (unsigned i = 0; i < 500; i++) {
 		hand_out(0, 256);
 		cr_assert_eq(pcpi_bulk_push(&hot, 0, false, blocks, 256), 256);

@@ -54,7 +54,8 @@ Test(convert, random_pages_go_there_and_back_in_both_widths)
 			back[n] = 0xdead;
 			pcpi_convert_to_addrs(&range, wide, pfns, blocks, n);
 			for (uint32_t i = 0; i < n; i++)
-				cr_assert_eq(blocks[i], addr_of(&range, pfns[i]));
+				cr_assert_eq(blocks[i],
+					     addr_of(&range, pfns[i]));
 			cr_assert(pcpi_convert_to_pfns(&range, wide, blocks,
 						       back, n));
 			cr_assert_arr_eq(back, pfns, n * sizeof(*pfns));
@@ -148,12 +149,13 @@ Test(convert, bad_pointer_at_any_position_is_refused)
 			for (unsigned kind = 0; kind < BAD_KINDS; kind++) {
 				good = blocks[at];
 				blocks[at] = bad_pointer(kind);
-				cr_assert_not(
-					pcpi_convert_to_pfns(&range, wide, blocks,
-							     out, N_MAX),
-					"kind %u at %u, wide %u", kind, at, wide);
-				cr_assert(pcpi_convert_to_pfns(&range, wide, blocks,
-							       out, at));
+				cr_assert_not(pcpi_convert_to_pfns(&range, wide,
+								   blocks, out,
+								   N_MAX),
+					      "kind %u at %u, wide %u", kind,
+					      at, wide);
+				cr_assert(pcpi_convert_to_pfns(&range, wide,
+							       blocks, out, at));
 				blocks[at] = good;
 			}
 }

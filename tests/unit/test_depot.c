@@ -98,7 +98,7 @@ Test(depot, put_that_does_not_fit_is_refused_whole)
 Test(depot, random_batches_lose_and_double_nothing)
 {
 	uint64_t seed = parts_seed();
-	bool inside[CAPACITY] = { false };
+	bool inside[CAPACITY] = {false};
 	uint32_t pfns[64], n, got;
 
 	for (unsigned i = 0; i < 20000; i++) {

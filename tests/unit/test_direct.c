@@ -15,7 +15,7 @@ static uint32_t pfns[512];
 
 static void setup(void)
 {
-	parts_make((struct parts_spec){ .max_mib = 2 });
+	parts_make((struct parts_spec){.max_mib = 2});
 }
 
 static void teardown(void)
@@ -170,8 +170,10 @@ Test(direct, give_past_a_full_depot_waits_for_the_zone_alone)
 	cr_assert(pcpi_blocks_return(zone, 0, pfns + 64, 64));
 	pthread_mutex_lock(&zone->lock.mutex);
 	cr_assert_eq(pthread_create(&thread, NULL, give_to_full_depot,
-				    pfns + 128), 0);
-	while (pcpi_load_relaxed(&parts.orders[pfns[191]]) != 0) /* cleared just before the lock */
+				    pfns + 128),
+		     0);
+	while (pcpi_load_relaxed(&parts.orders[pfns[191]]) !=
+	       0) /* cleared just before the lock */
 		usleep(100);
 	cr_expect_eq(pthread_mutex_trylock(&zone->depots[0].lock.mutex), 0);
 	pthread_mutex_unlock(&zone->depots[0].lock.mutex);

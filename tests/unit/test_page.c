@@ -57,7 +57,7 @@ Test(page, clear_makes_every_page_of_a_block_none)
 /* A free is refused by its byte alone, so no two states may share one. */
 Test(page, states_are_told_apart_by_the_byte)
 {
-	bool seen[256] = { false };
+	bool seen[256] = {false};
 
 	seen[PCPI_PAGE_NONE] = true;
 	cr_expect_not(seen[PCPI_PAGE_TAIL]);

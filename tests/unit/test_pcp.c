@@ -24,7 +24,7 @@ static void make(struct parts_spec spec)
 
 static void setup(void)
 {
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 }
 
 static void teardown(void)
@@ -128,7 +128,7 @@ Test(pcp, refill_takes_the_depots_hottest_batch_first)
 
 Test(pcp, refill_of_an_empty_node_gives_nothing)
 {
-	remake((struct parts_spec){ .initial_mib = PARTS_NOTHING });
+	remake((struct parts_spec){.initial_mib = PARTS_NOTHING});
 	cr_expect_eq(pcpi_cache_refill(cache, 0, pfns, 1), 0);
 	cr_expect_eq(pcpi_cache_allocs(cache), 0);
 	cr_expect_eq(cache->refills, 0);
@@ -202,7 +202,7 @@ Test(pcp, front_counts_and_enter_moves_it_into_the_ring)
 
 Test(pcp, front_goes_with_a_flush_and_with_a_claim)
 {
-	uint64_t moved[PARTS_ZONES] = { 0 };
+	uint64_t moved[PARTS_ZONES] = {0};
 
 	parts_take(0, 0, pfns, 2);
 	free_hot(0, pfns[0]);
@@ -317,7 +317,7 @@ Test(pcp, flush_gives_all_to_the_depots)
 
 Test(pcp, flush_of_more_than_the_depots_hold_fills_the_zone)
 {
-	remake((struct parts_spec){ .max_mib = 16 });
+	remake((struct parts_spec){.max_mib = 16});
 	zone->depot_limit = 10;
 	parts_take(0, 0, pfns, 100);
 	for (unsigned i = 0; i < 100; i += 20)
@@ -345,7 +345,7 @@ Test(pcp, abandon_clears_the_mark_and_gives_all_back)
 
 static void make_two_zones(void)
 {
-	remake((struct parts_spec){ .nr_zones = 2 });
+	remake((struct parts_spec){.nr_zones = 2});
 }
 
 static void free_remote(unsigned order, uint32_t n)
@@ -419,7 +419,7 @@ Test(pcp, flush_and_abandon_send_the_outboxes_home)
 
 Test(pcp, emptied_claim_sends_the_outboxes_home)
 {
-	uint64_t moved[PARTS_ZONES] = { 0 };
+	uint64_t moved[PARTS_ZONES] = {0};
 
 	make_two_zones();
 	free_remote(0, 5);
@@ -470,8 +470,8 @@ static void expect_unmarked(const struct pcpa_event *event, void *arg)
 	(void)event;
 	++*(unsigned *)arg;
 	cr_expect_eq(cache->busy, 0);
-	for (unsigned r = PCPI_RANK_HEAPS; library_asserts && r <= PCPI_RANK_ZONE;
-	     r++)
+	for (unsigned r = PCPI_RANK_HEAPS;
+	     library_asserts && r <= PCPI_RANK_ZONE; r++)
 		cr_expect_not(pcpi_lock_held((enum pcpi_lock_rank)r));
 }
 

@@ -22,7 +22,7 @@ static void make(struct parts_spec spec)
 
 static void setup(void)
 {
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 }
 
 static void teardown(void)
@@ -112,7 +112,7 @@ Test(pcp_claim, claimed_cache_is_gone_around)
 
 Test(pcp_claim, emptied_claim_gives_all_to_the_zone_and_ends)
 {
-	uint64_t moved[PARTS_ZONES] = { 0 };
+	uint64_t moved[PARTS_ZONES] = {0};
 
 	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++) {
 		parts_take(0, o, pfns, 3);
@@ -176,7 +176,7 @@ Test(pcp_claim, ask_changes_only_an_unclaimed_cache)
 /* Every move of the claim keeps the bit. */
 static void expect_slow_survives(void)
 {
-	uint64_t moved[PARTS_ZONES] = { 0 };
+	uint64_t moved[PARTS_ZONES] = {0};
 
 	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW);
 	cr_expect_not(pcpi_hot_enter(cache));
@@ -201,7 +201,7 @@ static void expect_slow_survives(void)
 
 Test(pcp_claim, exchange_on_the_mark_works_and_is_for_good)
 {
-	remake((struct parts_spec){ .exchange = true });
+	remake((struct parts_spec){.exchange = true});
 	expect_slow_survives();
 	parts_take(0, 0, pfns, 8);
 	pcpi_cache_push(cache, 0, pfns, 8);
@@ -214,7 +214,7 @@ Test(pcp_claim, exchange_on_the_mark_works_and_is_for_good)
 
 Test(pcp_claim, checks_take_the_slow_way_and_mark_what_is_held)
 {
-	remake((struct parts_spec){ .checks = true });
+	remake((struct parts_spec){.checks = true});
 	expect_slow_survives();
 	parts_take(0, 2, pfns, 1);
 	cr_expect_eq(parts.orders[pfns[0]], 3);
@@ -231,7 +231,7 @@ Test(pcp_claim, checks_take_the_slow_way_and_mark_what_is_held)
 
 Test(pcp_claim, abandon_of_a_claimed_cache_leaves_it_to_the_drainer)
 {
-	uint64_t moved[PARTS_ZONES] = { 0 };
+	uint64_t moved[PARTS_ZONES] = {0};
 
 	parts_take(0, 0, pfns, 20);
 	pcpi_cache_push(cache, 0, pfns, 20);
@@ -239,7 +239,7 @@ Test(pcp_claim, abandon_of_a_claimed_cache_leaves_it_to_the_drainer)
 	pcpi_cache_abandon(cache);
 	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED); /* C6 */
 	cr_expect_eq(pcpi_cache_count(cache), 20);
-	pcpi_tune_start(cache); /* the next owner */
+	pcpi_tune_start(cache);                         /* the next owner */
 	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED); /* C6 */
 	cr_expect_not(pcpi_cache_enter(cache));
 	pcpi_cache_empty_claimed(cache, moved);
@@ -300,7 +300,7 @@ static void run(void *(*fn)(void *))
 Test(pcp_claim_heap, adoption_clears_no_claim)
 {
 	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
-	uint64_t moved[8] = { 0 };
+	uint64_t moved[8] = {0};
 
 	opts.initial_bytes = (size_t)64 << 20;
 	opts.max_bytes = opts.initial_bytes;

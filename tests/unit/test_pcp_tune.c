@@ -38,7 +38,7 @@ TestSuite(pcp_tune, .fini = teardown);
 
 static void make_fixed(bool legacy, unsigned high)
 {
-	make((struct parts_spec){ .legacy = legacy, .batch = 63, .high = high });
+	make((struct parts_spec){.legacy = legacy, .batch = 63, .high = high});
 	cr_assert_eq(pcpi_zone_pageset(zone).high_max, high);
 }
 
@@ -96,7 +96,7 @@ static void alloc(uint32_t n)
 
 Test(pcp_tune, legacy_frees_only_drain_63_126_252_504_751)
 {
-	static const uint64_t pages[] = { 63, 126, 252, 504, 751, 751 };
+	static const uint64_t pages[] = {63, 126, 252, 504, 751, 751};
 
 	make_fixed(true, 814);
 	for (unsigned i = 0; i < 6; i++)
@@ -108,10 +108,10 @@ Test(pcp_tune, legacy_frees_only_drain_63_126_252_504_751)
 /* The same where the hot path is never taken. */
 Test(pcp_tune, legacy_trace_is_the_same_on_the_slow_path)
 {
-	static const uint64_t pages[] = { 63, 126, 252, 504, 751 };
+	static const uint64_t pages[] = {63, 126, 252, 504, 751};
 
 	make((struct parts_spec){
-		.legacy = true, .batch = 63, .high = 814, .exchange = true });
+		.legacy = true, .batch = 63, .high = 814, .exchange = true});
 	for (unsigned i = 0; i < 5; i++) {
 		struct pcpa_event e = drain_next(push_fresh, 0);
 
@@ -122,7 +122,7 @@ Test(pcp_tune, legacy_trace_is_the_same_on_the_slow_path)
 
 Test(pcp_tune, legacy_trace_ends_at_high_less_a_batch)
 {
-	static const uint64_t pages[] = { 63, 126, 252, 504, 661, 661 };
+	static const uint64_t pages[] = {63, 126, 252, 504, 661, 661};
 
 	make_fixed(true, 724);
 	for (unsigned i = 0; i < 6; i++)
@@ -131,7 +131,7 @@ Test(pcp_tune, legacy_trace_ends_at_high_less_a_batch)
 
 Test(pcp_tune, legacy_trace_at_six_batches)
 {
-	static const uint64_t pages[] = { 63, 126, 252, 315, 315 };
+	static const uint64_t pages[] = {63, 126, 252, 315, 315};
 
 	make_fixed(true, 378);
 	for (unsigned i = 0; i < 5; i++)
@@ -226,9 +226,9 @@ static void run(void *(*fn)(void *), void *arg)
 /* On two CPUs whatever the machine has: its number bounds high. */
 Test(pcp_tune_heap, legacy_heap_drains_63_126_252_504_751)
 {
-	static const uint64_t want[] = { 63, 126, 252, 504, 751 };
+	static const uint64_t want[] = {63, 126, 252, 504, 751};
 	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
-	struct drains seen = { .n = 0 };
+	struct drains seen = {.n = 0};
 
 	setenv("HWLOC_SYNTHETIC", "numa:1(memory=8589934592) pu:2", 1);
 	setenv("HWLOC_THISSYSTEM", "0", 1);
@@ -254,7 +254,7 @@ Test(pcp_tune, freer_hands_over_each_full_batch)
 {
 	uint32_t high;
 
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 	high = cache->high;
 	cr_assert_gt(high, 64);
 	for (unsigned i = 0; i < 100; i++)
@@ -268,7 +268,7 @@ Test(pcp_tune, freer_hands_over_each_full_batch)
 Test(pcp_tune, freer_of_any_order_hands_over_each_full_batch)
 {
 	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++) {
-		make((struct parts_spec){ .batch = 63 });
+		make((struct parts_spec){.batch = 63});
 		for (unsigned i = 0; i < 20; i++) {
 			struct pcpa_event e = drain_next(push_fresh, o);
 
@@ -286,7 +286,7 @@ Test(pcp_tune, freer_of_mixed_orders_holds_less_than_two_batches)
 {
 	uint64_t seed = parts_seed();
 
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 	for (unsigned i = 0; i < 20000; i++) {
 		free_fresh(parts_random(&seed) >> 8 & 3);
 		cr_assert_lt(pcpi_cache_count(cache), 2 * 64);
@@ -298,7 +298,7 @@ Test(pcp_tune, freer_of_mixed_orders_holds_less_than_two_batches)
 
 Test(pcp_tune, freers_reserve_shrinks_by_two_batches_a_look)
 {
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 	free_fresh(0);
 	alloc(1);
 	drain_next(free_fresh, 0);
@@ -314,7 +314,7 @@ Test(pcp_tune, freers_reserve_shrinks_by_two_batches_a_look)
 
 Test(pcp_tune, user_of_both_is_no_freer)
 {
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 	for (unsigned i = 0; i < 600; i++) {
 		free_fresh(0);
 		if (i % 50 == 49)
@@ -359,7 +359,7 @@ static uint64_t refill_next(void)
 
 Test(pcp_tune, refills_in_a_row_double)
 {
-	static const uint64_t pages[] = { 63, 126, 252, 504, 751, 751 };
+	static const uint64_t pages[] = {63, 126, 252, 504, 751, 751};
 
 	make_fixed(false, 814);
 	for (unsigned i = 0; i < 6; i++)
@@ -391,7 +391,7 @@ Test(pcp_tune, refills_raise_high_unless_memory_is_short)
 {
 	uint32_t high, n;
 
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 	high = cache->high;
 	refill_next();
 	cr_expect_eq(cache->high, high + pcpi_zone_pageset(zone).batch);
@@ -529,7 +529,7 @@ Test(pcp_tune, batches_of_a_legacy_cache_stay_below_high)
 
 Test(pcp_tune, batches_of_a_moving_bound_stay_below_it)
 {
-	make((struct parts_spec){ 0 });
+	make((struct parts_spec){0});
 	expect_bounded(parts_seed(), PCPI_CHUNK, 5);
 	cr_expect_leq(cache->high, pcpi_zone_pageset(zone).high_max);
 }
@@ -537,7 +537,7 @@ Test(pcp_tune, batches_of_a_moving_bound_stay_below_it)
 /* A zone that has nothing to spare for caches. */
 Test(pcp_tune, cache_with_high_0_keeps_nothing)
 {
-	make((struct parts_spec){ .max_mib = 2, .node_cpus = 100 });
+	make((struct parts_spec){.max_mib = 2, .node_cpus = 100});
 	cr_assert_eq(pcpi_zone_pageset(zone).high_max, 0);
 	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++)
 		for (unsigned i = 0; i < 3; i++) {

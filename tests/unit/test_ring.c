@@ -36,7 +36,7 @@ Test(ring, fresh_is_empty_with_all_its_room)
 
 Test(ring, pop_gives_the_hottest_last)
 {
-	static const uint32_t in[] = { 1, 2, 3, 4 }, hot[] = { 3, 4 };
+	static const uint32_t in[] = {1, 2, 3, 4}, hot[] = {3, 4};
 	uint32_t out[2];
 
 	pcpi_ring_push(&ring, in, 4);
@@ -47,7 +47,7 @@ Test(ring, pop_gives_the_hottest_last)
 
 Test(ring, shift_gives_the_oldest_first)
 {
-	static const uint32_t in[] = { 1, 2, 3, 4 }, cold[] = { 1, 2, 3 };
+	static const uint32_t in[] = {1, 2, 3, 4}, cold[] = {1, 2, 3};
 	uint32_t out[3];
 
 	pcpi_ring_push(&ring, in, 4);
@@ -58,7 +58,7 @@ Test(ring, shift_gives_the_oldest_first)
 
 Test(ring, append_cold_on_empty_pops_in_the_order_given)
 {
-	static const uint32_t in[] = { 10, 11, 12 };
+	static const uint32_t in[] = {10, 11, 12};
 	uint32_t out;
 
 	pcpi_ring_append_cold(&ring, in, 3);
@@ -70,8 +70,8 @@ Test(ring, append_cold_on_empty_pops_in_the_order_given)
 
 Test(ring, append_cold_goes_below_what_is_there)
 {
-	static const uint32_t old[] = { 1, 2 }, in[] = { 10, 11 };
-	static const uint32_t want[] = { 2, 1, 10, 11 };
+	static const uint32_t old[] = {1, 2}, in[] = {10, 11};
+	static const uint32_t want[] = {2, 1, 10, 11};
 	uint32_t out;
 
 	pcpi_ring_push(&ring, old, 2);
@@ -84,7 +84,7 @@ Test(ring, append_cold_goes_below_what_is_there)
 
 Test(ring, settle_on_empty_goes_back_to_the_first_slot)
 {
-	static const uint32_t in[] = { 1, 2, 3 };
+	static const uint32_t in[] = {1, 2, 3};
 	uint32_t out[3];
 
 	pcpi_ring_push(&ring, in, 3);
@@ -116,7 +116,7 @@ Test(ring, full_ring_holds_its_capacity)
 /* head and tail pass 2^32 on the way. */
 Test(ring, ends_wrap_around_32_bits)
 {
-	static const uint32_t in[] = { 7, 8, 9, 10, 11 };
+	static const uint32_t in[] = {7, 8, 9, 10, 11};
 	uint32_t out[5];
 
 	pcpi_ring_commit(&ring, UINT32_MAX - 1, UINT32_MAX - 1);
@@ -149,18 +149,17 @@ struct deque {
 static void deque_insert(struct deque *d, uint32_t where, const uint32_t *v,
 			 uint32_t n)
 {
-	memmove(d->at + where + n, d->at + where,
-		(d->len - where) * sizeof(*v));
+	memmove(d->at + where + n, d->at + where, (d->len - where) * sizeof(*v));
 	memcpy(d->at + where, v, n * sizeof(*v));
 	d->len += n;
 }
 
-static void deque_remove(struct deque *d, uint32_t where, uint32_t *v, uint32_t n)
+static void deque_remove(struct deque *d, uint32_t where, uint32_t *v,
+			 uint32_t n)
 {
 	memcpy(v, d->at + where, n * sizeof(*v));
 	d->len -= n;
-	memmove(d->at + where, d->at + where + n,
-		(d->len - where) * sizeof(*v));
+	memmove(d->at + where, d->at + where + n, (d->len - where) * sizeof(*v));
 }
 
 static void step_in(struct deque *d, uint64_t *seed, bool hot)
@@ -198,7 +197,7 @@ static void step_out(struct deque *d, uint64_t *seed, bool hot)
 Test(ring, random_operations_agree_with_a_deque)
 {
 	uint64_t seed = parts_seed();
-	struct deque d = { .len = 0 };
+	struct deque d = {.len = 0};
 
 	pcpi_ring_commit(&ring, UINT32_MAX - 40, UINT32_MAX - 40);
 	for (unsigned i = 0; i < 100000; i++) {

@@ -49,7 +49,7 @@ Test(trace, subscriber_gets_every_field_and_its_argument)
 
 Test(trace, replacement_gets_what_the_old_one_no_longer_does)
 {
-	unsigned count[5] = { 0 };
+	unsigned count[5] = {0};
 
 	for (unsigned i = 0; i < 5; i++) {
 		pcpi_trace_set(&trace, note, &count[i]);

@@ -18,7 +18,7 @@ static uint32_t pfns[65536];
 
 static void setup(void)
 {
-	parts_make((struct parts_spec){ 0 });
+	parts_make((struct parts_spec){0});
 }
 
 static void teardown(void)
@@ -62,7 +62,7 @@ Test(zone, take_and_give_of_each_order_keep_the_sum)
 
 Test(zone, take_of_more_than_there_is_gives_all_there_is)
 {
-	remake((struct parts_spec){ .max_mib = 4 });
+	remake((struct parts_spec){.max_mib = 4});
 	cr_expect_eq(pcpi_zone_take_bulk(zone, 0, pfns, 2000, NULL), 1024);
 	expect_out(1024);
 	cr_expect_eq(pcpi_zone_take_bulk(zone, 0, pfns + 1024, 1, NULL), 0);
@@ -138,7 +138,7 @@ Test(zone, block_larger_than_a_hold_is_one_hold)
 
 Test(zone, lock_is_held_for_a_larger_batch)
 {
-	remake((struct parts_spec){ .batch = 256 });
+	remake((struct parts_spec){.batch = 256});
 	cr_assert_eq(zone->pageset.batch, 256);
 	expect_holds(0, 512, 2);
 	expect_holds(3, 64, 2);
@@ -146,9 +146,9 @@ Test(zone, lock_is_held_for_a_larger_batch)
 
 Test(zone, growth_and_counting_hold_it_for_64_chunks)
 {
-	uint64_t counts[PCPI_MAX_ORDER + 1] = { 0 }, before, grown;
+	uint64_t counts[PCPI_MAX_ORDER + 1] = {0}, before, grown;
 
-	remake((struct parts_spec){ .initial_mib = PARTS_NOTHING });
+	remake((struct parts_spec){.initial_mib = PARTS_NOTHING});
 	before = zone->locks;
 	cr_assert_eq(pcpi_zone_grow(zone, 0, 256 * MIB, true, &grown), 0);
 	cr_expect_eq(zone->locks - before, 2, "128 chunks");
@@ -160,7 +160,7 @@ Test(zone, growth_and_counting_hold_it_for_64_chunks)
 
 Test(zone, counts_of_free_blocks_sum_up_to_the_free_pages)
 {
-	uint64_t counts[PCPI_MAX_ORDER + 1] = { 0 }, pages = 0;
+	uint64_t counts[PCPI_MAX_ORDER + 1] = {0}, pages = 0;
 
 	parts_take(0, 0, pfns, 777);
 	parts_take(0, 2, pfns + 777, 55);
@@ -205,7 +205,7 @@ Test(zone, below_high_counts_the_depot_as_free)
 
 Test(zone, empty_zone_has_no_flag_to_set)
 {
-	remake((struct parts_spec){ .initial_mib = PARTS_NOTHING });
+	remake((struct parts_spec){.initial_mib = PARTS_NOTHING});
 	cr_expect_eq(zone->marks.high, 0);
 	cr_expect_not(below_high());
 	cr_expect_eq(zone->pageset.high_max, 0);
@@ -231,7 +231,7 @@ Test(zone, numbers_follow_growth)
 	uint32_t batch, high;
 	uint64_t grown;
 
-	remake((struct parts_spec){ .initial_mib = 16 });
+	remake((struct parts_spec){.initial_mib = 16});
 	expect_marks_of(4096);
 	batch = zone->pageset.batch;
 	high = zone->pageset.high_max;
@@ -245,7 +245,7 @@ Test(zone, numbers_follow_growth)
 
 Test(zone, depot_of_a_fixed_zone_may_hold_it_all)
 {
-	remake((struct parts_spec){ .fixed = true });
+	remake((struct parts_spec){.fixed = true});
 	cr_expect_eq(zone->depot_limit, 65536);
 }
 
@@ -253,9 +253,8 @@ Test(zone, depot_of_a_fixed_zone_may_hold_it_all)
 static void expect_change(int by, bool fell, uint32_t high_max)
 {
 	cr_expect_eq(pcpi_zone_caches_changed(zone, by), fell);
-	cr_expect_eq(pcpi_zone_pageset(zone).high_max, high_max,
-		     "%u caches: %u", zone->live_caches,
-		     pcpi_zone_pageset(zone).high_max);
+	cr_expect_eq(pcpi_zone_pageset(zone).high_max, high_max, "%u caches: %u",
+		     zone->live_caches, pcpi_zone_pageset(zone).high_max);
 	/* Rings are made for when there are few caches. */
 	cr_expect_eq(pcpi_zone_high_bound(zone), 65536 / PCPI_CACHE_SHARE);
 }
@@ -283,7 +282,7 @@ Test(zone, pageset_is_the_policys)
 	cr_expect_eq(ps.high_max, 65536 / 8);
 	cr_expect_eq(ps.depot_batch, pcpi_policy_depot_batch(1, 65536));
 	cr_expect_not(ps.legacy);
-	remake((struct parts_spec){ .legacy = true, .batch = 63, .high = 814 });
+	remake((struct parts_spec){.legacy = true, .batch = 63, .high = 814});
 	ps = pcpi_zone_pageset(zone);
 	cr_expect(ps.legacy);
 	cr_expect_eq(ps.batch, 63);
@@ -297,7 +296,7 @@ Test(zone, growth_ends_at_the_maximum)
 {
 	uint64_t grown;
 
-	remake((struct parts_spec){ .max_mib = 8, .initial_mib = 6 });
+	remake((struct parts_spec){.max_mib = 8, .initial_mib = 6});
 	cr_expect_eq(pcpi_zone_grow(zone, 1536, 4 * MIB, true, &grown), -ENOSPC);
 	cr_expect_eq(grown, 0);
 	cr_expect_eq(pcpi_zone_grow(zone, 1536, 4 * MIB, false, &grown), 0);
@@ -310,7 +309,7 @@ Test(zone, growth_that_another_has_done_adds_nothing)
 {
 	uint64_t grown = 1;
 
-	remake((struct parts_spec){ .initial_mib = 16 });
+	remake((struct parts_spec){.initial_mib = 16});
 	cr_expect_eq(pcpi_zone_grow(zone, 0, MIB, false, &grown), 0);
 	cr_expect_eq(grown, 0);
 	cr_expect_eq(zone->managed_pages, 4096);
@@ -320,9 +319,10 @@ Test(zone, growth_without_memory_changes_nothing)
 {
 	uint64_t grown = 1;
 
-	remake((struct parts_spec){ .initial_mib = 16 });
+	remake((struct parts_spec){.initial_mib = 16});
 	fake.memory_left = 0;
-	cr_expect_eq(pcpi_zone_grow(zone, 4096, 4 * MIB, false, &grown), -ENOMEM);
+	cr_expect_eq(pcpi_zone_grow(zone, 4096, 4 * MIB, false, &grown),
+		     -ENOMEM);
 	cr_expect_eq(grown, 0);
 	expect_marks_of(4096);
 	cr_expect_eq(zone->nr_arenas, 1);
@@ -347,9 +347,9 @@ Test(zone, random_takes_and_gives_keep_the_sum)
 {
 	uint64_t seed = parts_seed(), out = 0;
 	static uint32_t held[4][4096];
-	uint32_t len[4] = { 0 }, n;
+	uint32_t len[4] = {0}, n;
 
-	remake((struct parts_spec){ .max_mib = 16 });
+	remake((struct parts_spec){.max_mib = 16});
 	for (unsigned i = 0; i < 5000; i++) {
 		uint64_t r = parts_random(&seed) >> 8;
 		unsigned o = r % 4;
