@@ -65,12 +65,14 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 {
 	struct pcpi_range range = range_of(hot, c);
 	struct pcpi_ring *ring = &c->list[order].ring;
-	uint32_t *slots, run;
+	uint32_t *slots, run, room;
 	bool ok;
 
 	if (!pcpi_hot_enter(c))
 		return 0;
-	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, pcpi_ring_room(ring)),
+	/* A slot stays for the front, which the next to enter tucks in. */
+	room = pcpi_ring_room(ring);
+	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - (room > 0)),
 			      &run);
 	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
 	     (sized || pcpi_convert_single(hot->orders, slots, run));
@@ -90,8 +92,8 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 	uint32_t more;
 
 	while (c && done < n) {
-		/* Room for a whole chunk, however long the call. */
-		if (pcpi_ring_room(&c->list[order].ring) < PCPI_BULK_CHUNK)
+		/* Room for a whole chunk and the front, however long the call. */
+		if (pcpi_ring_room(&c->list[order].ring) <= PCPI_BULK_CHUNK)
 			pcpi_cache_trim(c, order);
 		more = push_chunk(hot, c, order, sized, blocks + done,
 				  (uint32_t)pcpi_min(n - done,

@@ -437,6 +437,27 @@ Test(api, sized_bulk_free_takes_nulls_of_every_order)
 	expect_all_free(heap);
 }
 
+/* A block before the ring, and a call that is longer than the ring. */
+Test(api, long_bulk_free_after_a_single_one_keeps_every_block)
+{
+	size_t n, i;
+	void *one;
+
+	for (i = 0; i < 8; i++) {
+		one = get(0, 0);
+		n = pcpa_alloc_bulk(heap, 0, 0, blocks, 1700 - 100 * i);
+		pcpa_free(heap, one);
+		pcpa_free_bulk(heap, blocks, n);
+		cr_expect_eq(stats_summed(heap).used_pages, 0);
+		one = get(0, 0);
+		n = pcpa_alloc_bulk(heap, 0, 0, blocks, 1700 - 100 * i);
+		pcpa_free(heap, one);
+		pcpa_free_bulk_sized(heap, 0, blocks, n);
+		cr_expect_eq(stats_summed(heap).used_pages, 0);
+	}
+	expect_all_free(heap);
+}
+
 Test(api, refill_fills_holes_and_counts_the_prefix)
 {
 	size_t n = 100, i;
