@@ -7,7 +7,7 @@
 #include "conc.h"
 
 #define THREADS 4u
-#define MS 2500u
+#define MS 1700u
 
 struct churn_case {
 	struct pcpa_heap *heap;
@@ -55,5 +55,6 @@ int main(void)
 
 	churned(seed, 0);
 	churned(seed, PCPA_HEAP_LEGACY);
+	churned(seed, PCPA_HEAP_CHECKS);
 	return 0;
 }

@@ -14,10 +14,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define THREADS 3u
-#define FORKS (CONC_TSAN ? 60u : 100u)
+#define THREADS 2u
+#define FORKS (CONC_TSAN ? 30u : 200u)
 #define CHILD_SECONDS 10u
-#define MIXED 200u
+#define MIXED 60u
 
 struct fork_case {
 	struct pcpa_heap *plain, *cow;
@@ -29,13 +29,15 @@ static void churner(unsigned index, void *arg)
 	struct fork_case *the = arg;
 	struct conc_churn plain, cow;
 
-	conc_churn_init(&plain, the->plain, 5, index, 9);
-	conc_churn_init(&cow, the->cow, 6, index, 9);
+	conc_churn_init(&plain, the->plain, 5, index, 6);
+	conc_churn_init(&cow, the->cow, 6, index, 6);
 	while (!conc_flag(&the->stop)) {
 		conc_churn_steps(&plain, 32);
 		conc_churn_steps(&cow, 32);
 		if (conc_random(&cow.random) % 64 == 0)
 			pcpa_heap_drain(the->cow);
+		if (conc_random(&cow.random) % 16 == 0)
+			conc_sleep_ms(1); /* lets the forks have a processor */
 	}
 	conc_churn_end(&plain);
 	conc_churn_end(&cow);
@@ -117,8 +119,8 @@ static void fork_once(const struct fork_case *the)
 int main(void)
 {
 	struct fork_case the = {
-		.plain = conc_heap(32 * MIB, 0),
-		.cow = conc_heap(32 * MIB, PCPA_HEAP_COW),
+		.plain = conc_heap(16 * MIB, 0),
+		.cow = conc_heap(16 * MIB, PCPA_HEAP_COW),
 	};
 	struct conc_thread threads[THREADS];
 	unsigned i;
