@@ -12,8 +12,9 @@
  *            in the caches of the threads that did not survive
  *
  * K1  The child's thread is the one that took the locks, so it may drop them.
- * K2  A cache that another thread was inside of is consistent but for the page
- *     in hand, because ring operations commit with one store (C5).
+ * K2  A cache that another thread was inside of is consistent, because ring
+ *     operations commit with one store (C5); what the thread had in its hand,
+ *     a block or a batch between ring and depot, stays in use.
  *
  * Cost: some 20 lock operations a heap and node.
  * Proved by tests/conc/fork.c.

@@ -18,7 +18,7 @@
  *     of a cache that is in the registry changes under the threads lock.
  * TH2  root->peers[] of a thread's first cache of a heap lists them all.
  * TH3  At a thread's end its caches are adoptable, and empty unless claimed; who
- *     has claimed one doesn't give up on it without an owner (sweep.c, W3).
+ *     has claimed one doesn't give up on it without an owner (sweep.c, SW3).
  *
  * Progress: a thread that is past its end is served without a cache.
  * Cost: the first call of a thread on a heap maps its cache, some 10 us; a
