@@ -21,16 +21,6 @@ static uint32_t next_target(const struct pcpi_cache *c,
 	return ps->legacy ? high : pcpi_min(high, count + ps->depot_batch);
 }
 
-/* The same after a look that found nothing to drain: a pure freer's batch isn't
- * full yet, and another cache is left alone up to high. */
-static uint32_t same_target(const struct pcpi_cache *c,
-			    const struct pcpi_pageset *ps)
-{
-	uint32_t high = pcpi_min(c->high, c->high_cap);
-
-	return is_freer(c, ps) ? pcpi_min(high, ps->depot_batch) : high;
-}
-
 /* The next free of order 0 may go to the front, which has no limit. */
 static uint32_t front_may_take(const struct pcpi_cache *c)
 {
@@ -114,33 +104,24 @@ static struct pcp_past past_take(struct pcpi_cache *c)
 	return past;
 }
 
-/* A factor is halved by each alloc or free. */
-static uint32_t halved(uint32_t factor, uint64_t times)
-{
-	return times < 32 ? factor >> times : 0;
-}
-
-/* The state as the policy would have it had it seen every alloc and free.  The
- * factors only grow at a look, so halving them by number is exact.  free_count
- * grows with frees and is halved by allocs: exact while frees come in a row;
- * where both came, the frees count as spread evenly between the allocs. */
+/* The state as the policy would have it had it seen every alloc and free. */
 static struct pcpi_pcp_state state_load(struct pcpi_cache *c,
 					const struct pcpi_pageset *ps,
 					const struct pcp_past *past)
 {
-	uint64_t free_count = halved(c->free_count, past->allocs) +
-			      past->freed_pages / (past->allocs + 1);
-
-	return (struct pcpi_pcp_state){
+	struct pcpi_pcp_state s = {
 		.count = pcpi_cache_count(c),
 		.high = c->high,
-		.free_count = (uint32_t)pcpi_min(
-			free_count, (uint64_t)ps->batch << PCPI_SCALE_MAX),
-		.free_factor = halved(c->free_factor, past->allocs),
-		.alloc_factor = halved(c->alloc_factor, past->frees),
+		.free_count = c->free_count,
+		.free_factor = c->free_factor,
+		.alloc_factor = c->alloc_factor,
 		.free_high_batch = c->env->free_high_batch,
 		.prev_free_high_order = past->frees > 1 && !past->freed[0],
 	};
+
+	pcpi_policy_catch_up(&s, ps, past->allocs, past->frees,
+			     past->freed_pages);
+	return s;
 }
 
 static void state_save(struct pcpi_cache *c, const struct pcpi_pcp_state *s)
@@ -169,35 +150,29 @@ static void kept(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 	}
 }
 
-/* What came in since the last drain, and as much again of what was there: a
- * cache that only frees has no use for either (D6). */
-static bool freer_budget(const struct pcpi_cache *c,
-			 const struct pcpi_pageset *ps, struct pcpi_trim_plan *plan)
-{
-	uint32_t batches = plan->count / pcpi_max(ps->depot_batch, 1u);
-
-	if (batches == 0 || !is_freer(c, ps))
-		return false;
-	plan->reason = PCPI_DRAIN_FREER;
-	plan->pages = pcpi_min(batches, 2u) * ps->depot_batch;
-	return true;
-}
-
+/* Pages to drain, 0: none; then plan->target is where to look again. */
 static void trim_budget(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 			const struct pcp_past *past, unsigned order,
 			struct pcpi_trim_plan *plan)
 {
 	struct pcpi_pcp_state s = state_load(c, ps, past);
 	bool free_high = pcpi_policy_free_high(&s, ps, order);
+	bool freer = is_freer(c, ps);
 	/* relaxed: a hint for policy. */
 	uint32_t flags = pcpi_load_relaxed(&c->zone->flags);
 
 	plan->count = s.count;
 	plan->high = s.high;
-	plan->reason = PCPI_DRAIN_HIGH;
-	if (!freer_budget(c, ps, plan))
-		plan->pages = pcpi_policy_drain(&s, ps, flags, free_high, false);
+	plan->reason = PCPI_DRAIN_FREER;
+	plan->pages = freer ? pcpi_policy_hand_over(s.count, ps->depot_batch) : 0;
+	if (plan->pages == 0) {
+		plan->reason = PCPI_DRAIN_HIGH;
+		plan->pages = pcpi_policy_drain(&s, ps, flags, free_high, freer);
+	}
 	state_save(c, &s);
+	plan->target = pcpi_policy_drain_bound(&s, ps, flags);
+	if (freer)
+		plan->target = pcpi_min(plan->target, ps->depot_batch);
 }
 
 /* The hot path doesn't test for room, TU3; but a drain of a few pages may have
@@ -231,7 +206,8 @@ void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
 	past.freed[order] = true; /* also where an alloc has undone it */
 	trim_budget(c, &ps, &past, order, plan);
 	if (plan->pages == 0) {
-		limits_spread(c, same_target(c, &ps), past.freed);
+		limits_spread(c, pcpi_min(plan->target, c->high_cap),
+			      past.freed);
 		return;
 	}
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)

@@ -29,6 +29,7 @@
 struct pcpi_trim_plan {
 	uint32_t take[PCPI_PCP_ORDERS]; /* blocks, valid when pages > 0 */
 	uint32_t pages, count, high;
+	uint32_t target; /* count to look again at, where pages is 0 */
 	enum pcpi_drain_reason reason;
 };
 

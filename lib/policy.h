@@ -190,6 +190,21 @@ void pcpi_policy_note_frees(struct pcpi_pcp_state *state,
 void pcpi_policy_note_allocs(struct pcpi_pcp_state *state, uint32_t blocks);
 
 /*
+ * Applies allocs and frees that came in an order that nobody noted, freed_pages
+ * pages in all: what the factors are exactly; free_count exactly where only one
+ * of the two came, else as if the frees were spread evenly between the allocs.
+ */
+void pcpi_policy_catch_up(struct pcpi_pcp_state *state,
+			  const struct pcpi_pageset *ps, uint64_t allocs,
+			  uint64_t frees, uint64_t freed_pages);
+
+/*
+ * Pages that a pure freer hands to the depot, 0 before a depot batch is full:
+ * the batch that came in, and as much again of what it had before.  Design D6.
+ */
+uint32_t pcpi_policy_hand_over(uint32_t count, uint32_t depot_batch);
+
+/*
  * Whether a free of a block of this order must empty the cache, because high
  * orders are freed in a row; never for LEGACY.  Spec C.
  * Requires: count includes the block, the other fields don't: ask before

@@ -59,7 +59,7 @@ static uint32_t sub_floor(uint32_t a, uint32_t b)
 	return a > b ? a - b : 0;
 }
 
-static uint32_t halve(uint32_t x, uint32_t times)
+static uint32_t halve(uint32_t x, uint64_t times)
 {
 	return times < 32 ? x >> times : 0;
 }
@@ -91,6 +91,26 @@ void pcpi_policy_note_allocs(struct pcpi_pcp_state *state, uint32_t blocks)
 {
 	state->free_factor = halve(state->free_factor, blocks);
 	state->free_count = halve(state->free_count, blocks);
+}
+
+void pcpi_policy_catch_up(struct pcpi_pcp_state *state,
+			  const struct pcpi_pageset *ps, uint64_t allocs,
+			  uint64_t frees, uint64_t freed_pages)
+{
+	uint64_t count = halve(state->free_count, allocs);
+
+	state->free_factor = halve(state->free_factor, allocs);
+	state->alloc_factor = halve(state->alloc_factor, frees);
+	count += freed_pages / (allocs + 1);
+	state->free_count =
+		(uint32_t)pcpi_min(count, (uint64_t)scale_batch(ps)); /* X4 */
+}
+
+uint32_t pcpi_policy_hand_over(uint32_t count, uint32_t depot_batch)
+{
+	if (depot_batch == 0)
+		return 0;
+	return pcpi_min(count / depot_batch, 2u) * depot_batch;
 }
 
 bool pcpi_policy_free_high(const struct pcpi_pcp_state *state,

@@ -629,3 +629,56 @@ Test(policy_modern, cache_random_traffic_keeps_its_bound)
 		}
 	}
 }
+
+/* ---- Catching up with what a hot path did not note ----------------------- */
+
+Test(policy_modern, catching_up_with_frees_equals_noting_each)
+{
+	struct pcpi_pageset ps = {.high_min = 814, .high_max = 20000, .batch = 63};
+
+	for (uint32_t n = 0; n < 3000; n += 7) {
+		struct pcpi_pcp_state one = {.alloc_factor = 5, .free_count = 40};
+		struct pcpi_pcp_state all = one;
+
+		for (uint32_t i = 0; i < n; i++)
+			pcpi_policy_note_frees(&one, &ps, 1, 0);
+		pcpi_policy_catch_up(&all, &ps, 0, n, n);
+		cr_assert_eq(all.alloc_factor, one.alloc_factor, "%u frees", n);
+		cr_assert_eq(all.free_count, one.free_count, "%u frees", n);
+	}
+}
+
+Test(policy_modern, catching_up_with_allocs_equals_noting_each)
+{
+	struct pcpi_pageset ps = {.high_min = 814, .high_max = 20000, .batch = 63};
+
+	for (uint32_t n = 0; n < 70; n++) {
+		struct pcpi_pcp_state one = {.free_factor = 4, .free_count = 2016};
+		struct pcpi_pcp_state all = one;
+
+		for (uint32_t i = 0; i < n; i++)
+			pcpi_policy_note_allocs(&one, 1);
+		pcpi_policy_catch_up(&all, &ps, n, 0, 0);
+		cr_assert_eq(all.free_factor, one.free_factor, "%u allocs", n);
+		cr_assert_eq(all.free_count, one.free_count, "%u allocs", n);
+	}
+}
+
+Test(policy_modern, catching_up_spreads_frees_between_allocs)
+{
+	struct pcpi_pageset ps = {.high_min = 814, .high_max = 20000, .batch = 63};
+	struct pcpi_pcp_state s = {.free_count = 400};
+
+	pcpi_policy_catch_up(&s, &ps, 3, 800, 800);
+	cr_assert_eq(s.free_count, 400u / 8 + 800u / 4);
+}
+
+Test(policy_modern, hand_over_is_whole_batches_and_two_at_most)
+{
+	cr_assert_eq(pcpi_policy_hand_over(63, 64), 0);
+	cr_assert_eq(pcpi_policy_hand_over(64, 64), 64);
+	cr_assert_eq(pcpi_policy_hand_over(127, 64), 64);
+	cr_assert_eq(pcpi_policy_hand_over(128, 64), 128);
+	cr_assert_eq(pcpi_policy_hand_over(5000, 64), 128);
+	cr_assert_eq(pcpi_policy_hand_over(5000, 0), 0);
+}
