@@ -37,7 +37,7 @@
 #define WORKERS 3u
 #define NODES 2u
 #define MIB ((size_t)1 << 20)
-#define NODE_BYTES (8 * MIB)
+#define NODE_BYTES (4 * MIB)
 #define MAX_PAGES 8192u /* of the heap's address space */
 #define MAX_BULK 300u
 #define MAX_ORDER 9u
@@ -442,6 +442,14 @@ static const struct step {
 	{"end", 1, step_end}, /* the worker ends, another takes its place */
 };
 
+/* The heap fills up for 100 steps, and empties for as many. */
+static bool is_out_of_phase(const struct step *step)
+{
+	return step_now / 100 % 2 == 0 &&
+	       (step->run == step_free_bulk || step->run == step_free_most ||
+		step->run == step_free_bulk_sized);
+}
+
 static const struct step *step_random(void)
 {
 	unsigned i = 0, total = 0, at;
@@ -561,9 +569,12 @@ static void life(uint64_t n)
 	for (unsigned i = 0; i < WORKERS; i++)
 		worker_start(&workers[i]);
 	while (n-- > 0) {
-		const struct step *step = step_random();
 		struct worker *w = &workers[below(WORKERS)];
+		const struct step *step;
 
+		do
+			step = step_random();
+		while (is_out_of_phase(step));
 		worker_run(w, step);
 		if (step->run == step_end)
 			worker_start(w);
