@@ -11,7 +11,7 @@
  *     of the cache's zone is not touched: the caller frees it singly.
  *
  * Cost: 64 blocks some 20 ns each way with AVX2, and for unsized frees a byte
- * read a block.  Proved by tests/unit/test_heap.c.
+ * read a block.  Proved by tests/unit/test_bulk.c.
  */
 #ifndef PCPI_BULK_H
 #define PCPI_BULK_H

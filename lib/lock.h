@@ -2,8 +2,12 @@
 /*
  * lock.h - the library's mutexes and their order.  Layer 0.
  *
- * Owns: the ranks.  A thread takes locks in ascending rank only; debug builds
- * trap on anything else.  Two locks of one rank are held together only by
+ * Owns: the ranks.
+ *
+ * L1  A thread takes locks in ascending rank only; debug builds trap on anything
+ *     else.
+ *
+ * Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
  *   HEAPS < DRAIN < THREADS < GROW < DEPOT < ZONE

@@ -121,19 +121,22 @@ static void batch_return(struct pcpi_cache *c, unsigned order,
 		pcpi_surplus_return(c->zone, order);
 }
 
-/* Moves n blocks of the cold end to the depot, a private batch at a time. */
-static void cold_return(struct pcpi_cache *c, unsigned order, uint32_t n)
+/* Moves n blocks of the cold end to the depot, a private batch at a time; how
+ * many. */
+static uint32_t cold_return(struct pcpi_cache *c, unsigned order, uint32_t n)
 {
-	uint32_t pfns[PCPI_CHUNK], got;
+	uint32_t pfns[PCPI_CHUNK], moved = 0, got;
 
-	while (n > 0 && pcpi_cache_enter(c)) {
-		got = shift_marked(c, order, pfns, pcpi_min(n, PCPI_CHUNK));
+	while (moved < n && pcpi_cache_enter(c)) {
+		got = shift_marked(c, order, pfns,
+				   pcpi_min(n - moved, PCPI_CHUNK));
 		pcpi_cache_leave(c);
 		if (got == 0)
-			return;
+			break;
 		batch_return(c, order, pfns, got);
-		n -= got;
+		moved += got;
 	}
+	return moved;
 }
 
 static void drain_emit(struct pcpi_cache *c, unsigned order, uint64_t pages,
@@ -404,14 +407,13 @@ static uint64_t outboxes_flush(struct pcpi_cache *c)
 /* Everything to the depots; pages moved. */
 static uint64_t all_return(struct pcpi_cache *c)
 {
-	uint64_t pages = pcpi_cache_count(c) + outboxes_flush(c);
+	uint64_t pages = outboxes_flush(c);
 	unsigned o;
 
-	if (pages == 0)
-		return 0;
-	pcpi_counter_add(&c->drains[PCPI_DRAIN_FLUSH], 1);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		cold_return(c, o, pcpi_cache_len(c, o));
+		pages += (uint64_t)cold_return(c, o, pcpi_cache_len(c, o)) << o;
+	if (pages > 0)
+		pcpi_counter_add(&c->drains[PCPI_DRAIN_FLUSH], 1);
 	return pages;
 }
 

@@ -34,7 +34,8 @@
  *
  * Cost: a hit is some 25 instructions (pcp_hot.h); a refill or a hand-over two
  * lock operations a batch.  Failure: refill returns 0.
- * Proved by tests/unit/test_pcp.c, tests/conc/, tests/spin/claim.pml.
+ * Proved by tests/unit/test_pcp.c, test_pcp_claim.c, tests/conc/,
+ * tests/spin/claim.pml.
  */
 #ifndef PCPI_PCP_H
 #define PCPI_PCP_H

@@ -9,7 +9,8 @@
  *             |                  +--deadline--> PENDING --drainer--> CLAIMED
  *             +---- owner, who then flushes ------+
  *
- * Proved by tests/spin/claim.pml (the protocol), tests/conc/ (this code).
+ * Proved by tests/spin/claim.pml (the protocol), tests/unit/test_pcp_claim.c and
+ * tests/conc/ (this code).
  */
 #include "pcp.h"
 

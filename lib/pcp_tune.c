@@ -156,8 +156,8 @@ static void trim_budget(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 			struct pcpi_trim_plan *plan)
 {
 	struct pcpi_pcp_state s = state_load(c, ps, past);
-	bool free_high = pcpi_policy_free_high(&s, ps, order);
 	bool freer = is_freer(c, ps);
+	bool free_high = !freer && pcpi_policy_free_high(&s, ps, order);
 	/* relaxed: a hint for policy. */
 	uint32_t flags = pcpi_load_relaxed(&c->zone->flags);
 

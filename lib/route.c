@@ -101,8 +101,9 @@ static uint32_t local_reclaim(const struct pcpi_request *req, uint32_t *pfns,
 		got += local_take(req, pfns + got, n - got);
 	}
 	while (got < n && !(req->flags & PCPA_NOGROW)) {
-		/* relaxed: compared under the grow lock. */
-		seen = pcpi_load_relaxed(&z->managed_pages);
+		/* acquire: pairs with zone.c's arena_settle(): what is managed
+		 * by then is found by the take below. */
+		seen = pcpi_load_acquire(&z->managed_pages);
 		got += local_take(req, pfns + got, n - got);
 		if (got < n && !zone_grow(req, z, seen, n - got))
 			break;
@@ -124,8 +125,9 @@ static uint32_t foreign_take(const struct pcpi_request *req,
 		got += direct_take(req, z, pfns + got, n - got);
 	}
 	while (got < n && !(req->flags & PCPA_NOGROW)) {
-		/* relaxed: compared under the grow lock. */
-		seen = pcpi_load_relaxed(&z->managed_pages);
+		/* acquire: pairs with zone.c's arena_settle(): what is managed
+		 * by then is found by the take below. */
+		seen = pcpi_load_acquire(&z->managed_pages);
 		got += direct_take(req, z, pfns + got, n - got);
 		if (got < n && !zone_grow(req, z, seen, n - got))
 			break;

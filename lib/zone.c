@@ -276,8 +276,14 @@ static void arena_settle(struct pcpi_zone *z, const struct pcpi_arena *a)
 		run = pcpi_min(step, a->pages - done);
 		zone_lock(z);
 		pcpi_buddy_add(&z->buddy, a->first_pfn + done, run);
-		/* relaxed: for readers outside the lock. */
-		pcpi_store_relaxed(&z->managed_pages, z->managed_pages + run);
+		/* Free before managed: who looks for pages, after it has seen
+		 * these managed, must not find free what was free before.
+		 * relaxed: ordered by the next. */
+		pcpi_store_relaxed(&z->free_pages,
+				   pcpi_buddy_free_pages(&z->buddy));
+		/* release: pairs with local_reclaim() and foreign_take() of
+		 * route.c. */
+		pcpi_store_release(&z->managed_pages, z->managed_pages + run);
 		retune_locked(z);
 		zone_unlock(z);
 	}
