@@ -7,7 +7,7 @@
 #include "conc.h"
 
 #define THREADS 4u
-#define MS 2500u
+#define MS 1800u
 #define HEAP_BYTES (2 * MIB)
 #define MANY (PCPI_ENTRIES + 6)
 
@@ -95,6 +95,30 @@ static void many_heaps(void)
 	}
 }
 
+/* All of its threads find a heap empty at once, one of them makes it grow to all
+ * it may have, and that is enough for each. */
+static void first_user(unsigned index, void *arg)
+{
+	struct pcpa_heap *heap = *(struct pcpa_heap **)arg;
+	void *block = pcpa_alloc(heap, 6, 0); /* 4 of 8 blocks */
+
+	(void)index;
+	CHECK(block);
+	pcpa_free(heap, block);
+}
+
+static void first_users(void)
+{
+	uint64_t end = conc_now_ms() + 1500;
+
+	do {
+		struct pcpa_heap *heap = conc_growing_heap(2 * MIB, 0);
+
+		conc_run(THREADS, first_user, &heap);
+		conc_heap_end(heap);
+	} while (conc_now_ms() < end);
+}
+
 int main(void)
 {
 	struct heaps_case the = { .seed = conc_seed() };
@@ -103,5 +127,6 @@ int main(void)
 	fprintf(stderr, "%" PRIu64 " heaps, %" PRIu64 " where the last was\n",
 		the.made, the.same);
 	many_heaps();
+	first_users();
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include "conc.h"
 
 #define AT_ONCE 6u
-#define ROUNDS (CONC_TSAN ? 50u : 400u)
+#define ROUNDS (CONC_TSAN ? 25u : 400u)
 #define KEPT 24u
 
 struct threads_case {
@@ -79,7 +79,7 @@ static void after_the_end(struct pcpa_heap *heap)
 	/* Made after the library's key, so that its destructor comes later. */
 	CHECK(pthread_key_create(&late_key, late) == 0);
 	late_heap = heap;
-	for (i = 0; i < 20; i++)
+	for (i = 0; i < 8; i++)
 		conc_run(AT_ONCE, late_life, NULL);
 	CHECK(pthread_key_delete(late_key) == 0);
 }
