@@ -185,6 +185,9 @@ void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 	if (order < PCPI_PCP_ORDERS)
 		c = pcpi_thread_cache(heap, NULL);
 	if (!c) {
+		if (heap->env.checks && order < PCPI_PCP_ORDERS)
+			pcpi_page_write(heap->hot.orders, pfn,
+					(order + 1) | PCPI_PAGE_HELD);
 		/* relaxed: counter */
 		pcpi_fetch_add_relaxed(&z->direct_frees, 1);
 		pcpi_direct_give(z, order, &pfn, 1);

@@ -200,7 +200,8 @@ int pcpi_stats_write(struct pcpa_heap *heap, enum pcpa_stats_format format,
 			       (size_t)1 << heap->hot.page_shift, &total);
 	if (err)
 		return err;
-	for (z = 0; z < heap->nr_zones; z++)
+	/* The counters are in the totals already. */
+	for (z = 0; z < heap->nr_zones && format != PCPA_STATS_VMSTAT; z++)
 		zone_put(&w, heap, &heap->env.zones[z]);
 	return (int)pcpi_stats_end(&w);
 }
