@@ -3,6 +3,7 @@
  * test_heap_threads.c - threads that come and go on one heap, and many heaps
  * used by one thread (lib/thread.c), from outside.
  */
+#include <signal.h>
 #include <unistd.h>
 
 #include "../support/heap_fixture.h"
@@ -48,6 +49,39 @@ Test(heap_threads, short_threads_reuse_caches_and_memory)
 	cr_expect_eq(stats_of(heap, -1).caches, 0);
 	cr_expect_eq(stats_summed(heap).cached_pages, 0);
 	heap_end(heap);
+}
+
+static pthread_key_t twice_key;
+
+/* In the second round of destructors the library's has run: no cache. */
+static void free_twice_late(void *block)
+{
+	static __thread int rounds;
+	static __thread struct pcpa_heap *heap;
+
+	if (rounds++ == 0) {
+		heap = block;
+		pthread_setspecific(twice_key, heap);
+		return;
+	}
+	block = pcpa_alloc(heap, 0, 0);
+	pcpa_free(heap, block);
+	pcpa_free(heap, block);
+}
+
+static void *end_with_double_free(void *heap)
+{
+	pcpa_free(heap, pcpa_alloc(heap, 0, 0));
+	pthread_setspecific(twice_key, heap);
+	return NULL;
+}
+
+Test(heap_threads, double_free_past_the_threads_end_is_found, .signal = SIGABRT)
+{
+	struct pcpa_heap *heap = heap_fixed(8 * MIB, PCPA_HEAP_CHECKS);
+
+	cr_assert_eq(pthread_key_create(&twice_key, free_twice_late), 0);
+	thread_run(end_with_double_free, heap);
 }
 
 static pthread_key_t late_key;
