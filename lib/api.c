@@ -444,7 +444,7 @@ pcpa_for_each_arena(struct pcpa_heap *heap,
 	unsigned z;
 	int stop = control_check(heap);
 
-	if (!fn)
+	if (!heap || !fn)
 		return -EINVAL;
 	for (z = 0; z < heap->nr_zones && !stop; z++)
 		stop = zone_arenas(&heap->env.zones[z], fn, arg);

@@ -12,7 +12,9 @@
  *
  * TU1  The sum of what the lists may still take before a look is what the cache
  *     may still take: with one list in use the look comes exactly at the target.
- * TU2  A limit is above the length it was set at, so that a look is never lost.
+ * TU2  A limit is above the length it was set at, or the target of one list
+ *     alone if that is less: so looks are rare, and no list passes the target
+ *     unseen where the length was one that a drainer was just about to empty.
  * TU3  A look leaves room for half of PCPI_RING_MARGIN in each ring, which is a
  *     chunk of a bulk free: so the hot path needs no test for room.
  *

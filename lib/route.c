@@ -86,29 +86,55 @@ static bool zone_grow(const struct pcpi_request *req, struct pcpi_zone *z,
 	return true;
 }
 
-/* Steps 2 to 4. */
-static uint32_t local_reclaim(const struct pcpi_request *req, uint32_t *pfns,
-			      uint32_t n)
+static uint32_t zone_take(const struct pcpi_request *req, struct pcpi_zone *z,
+			  uint32_t *pfns, uint32_t n)
 {
-	struct pcpi_zone *z = req->zone;
-	uint32_t got = 0;
-	uint64_t moved, seen;
+	return z == req->zone ? local_take(req, pfns, n)
+			      : direct_take(req, z, pfns, n);
+}
 
-	if (pcpi_depots_empty(z) > 0)
-		got = local_take(req, pfns, n);
-	if (got < n && pcpi_heap_cached_pages(req->heap, z) > 0) {
-		pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
-		got += local_take(req, pfns + got, n - got);
-	}
+/* Step 3. */
+static uint32_t swept_take(const struct pcpi_request *req, struct pcpi_zone *z,
+			   uint32_t *pfns, uint32_t n)
+{
+	uint64_t moved;
+
+	if (n == 0 || pcpi_heap_cached_pages(req->heap, z) == 0)
+		return 0;
+	pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
+	return zone_take(req, z, pfns, n);
+}
+
+/* Step 4. */
+static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
+			   uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = 0;
+	uint64_t seen;
+
 	while (got < n && !(req->flags & PCPA_NOGROW)) {
 		/* acquire: pairs with zone.c's arena_settle(): what is managed
 		 * by then is found by the take below. */
 		seen = pcpi_load_acquire(&z->managed_pages);
-		got += local_take(req, pfns + got, n - got);
+		got += zone_take(req, z, pfns + got, n - got);
 		if (got < n && !zone_grow(req, z, seen, n - got))
 			break;
 	}
 	return got;
+}
+
+/* Steps 2 to 4 for a node; 3 once more, as others may have refilled their caches
+ * with all that another thread's growth brought. */
+static uint32_t zone_exhaust(const struct pcpi_request *req, struct pcpi_zone *z,
+			     uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = 0;
+
+	if (pcpi_depots_empty(z) > 0)
+		got = zone_take(req, z, pfns, n);
+	got += swept_take(req, z, pfns + got, n - got);
+	got += grown_take(req, z, pfns + got, n - got);
+	return got + swept_take(req, z, pfns + got, n - got);
 }
 
 /* Step 5 for one node. */
@@ -116,22 +142,9 @@ static uint32_t foreign_take(const struct pcpi_request *req,
 			     struct pcpi_zone *z, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = direct_take(req, z, pfns, n);
-	uint64_t moved, seen;
 
-	if (got < n && pcpi_depots_empty(z) > 0)
-		got += direct_take(req, z, pfns + got, n - got);
-	if (got < n && pcpi_heap_cached_pages(req->heap, z) > 0) {
-		pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
-		got += direct_take(req, z, pfns + got, n - got);
-	}
-	while (got < n && !(req->flags & PCPA_NOGROW)) {
-		/* acquire: pairs with zone.c's arena_settle(): what is managed
-		 * by then is found by the take below. */
-		seen = pcpi_load_acquire(&z->managed_pages);
-		got += direct_take(req, z, pfns + got, n - got);
-		if (got < n && !zone_grow(req, z, seen, n - got))
-			break;
-	}
+	if (got < n)
+		got += zone_exhaust(req, z, pfns + got, n - got);
 	/* relaxed: counters */
 	pcpi_fetch_add_relaxed(&z->numa_miss, got);
 	pcpi_fetch_add_relaxed(&req->zone->numa_foreign, got);
@@ -168,7 +181,7 @@ uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
 	uint32_t got = local_take(req, pfns, n);
 
 	if (got < n)
-		got += local_reclaim(req, pfns + got, n - got);
+		got += zone_exhaust(req, req->zone, pfns + got, n - got);
 	if (got < n && !(req->flags & PCPA_THISNODE))
 		got += others_take(req, pfns + got, n - got);
 	if (got < n)

@@ -251,8 +251,10 @@ struct pcpa_event {
 
 /*
  * Has fn called for each rare event of the heap, on the thread that causes it,
- * with no lock held; NULL ends it.  fn must not call the heap, and may be
- * called a last time while pcpa_heap_trace() returns.  Returns 0 or -EINVAL.
+ * with no lock of the library held; NULL ends it.  When pcpa_heap_trace()
+ * returns, what was subscribed before is not running and won't be called.  fn
+ * must not call the heap, subscribe to any, or take a lock that a caller of
+ * pcpa_heap_trace() holds.  Returns 0 or -EINVAL.
  */
 int pcpa_heap_trace(struct pcpa_heap *heap,
 		    void (*fn)(const struct pcpa_event *, void *), void *arg);
