@@ -39,7 +39,7 @@ static void limits_spread(struct pcpi_cache *c, uint32_t target,
 			  const bool used[PCPI_PCP_ORDERS])
 {
 	uint32_t count = pcpi_cache_count(c) + front_may_take(c), room = 0;
-	uint32_t lists = 0, len, limit;
+	uint32_t lists = 0, len, limit, alone;
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
@@ -50,8 +50,8 @@ static void limits_spread(struct pcpi_cache *c, uint32_t target,
 		len = pcpi_ring_len(&c->list[o].ring);
 		limit = pcpi_max(len + (used[o] ? room >> o : 0), len + 1);
 		/* The length may be one that a drainer just makes less: TU2. */
-		c->list[o].ring.limit =
-			pcpi_min(limit, pcpi_max(target >> o, 1u));
+		alone = (target + (1u << o) - 1) >> o;
+		c->list[o].ring.limit = pcpi_min(limit, pcpi_max(alone, 1u));
 	}
 }
 
