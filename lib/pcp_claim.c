@@ -101,7 +101,7 @@ void pcpi_cache_ask(struct pcpi_cache *c)
 				 (uint8_t)(seen | PCPI_CLAIM_PENDING));
 }
 
-void pcpi_cache_settle(struct pcpi_cache *c)
+static void pending_answer(struct pcpi_cache *c)
 {
 	/* relaxed: the compare below decides. */
 	uint8_t seen = pcpi_load_relaxed(&c->claim);
@@ -113,4 +113,17 @@ void pcpi_cache_settle(struct pcpi_cache *c)
 	if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_PENDING &&
 	    pcpi_cas_acq_rel(&c->claim, &seen, (uint8_t)(seen & PCPI_CLAIM_SLOW)))
 		pcpi_cache_flush(c);
+}
+
+/* The owner's caches of other nodes are rarely called: one call answers for
+ * all. */
+void pcpi_cache_settle(struct pcpi_cache *c)
+{
+	struct pcpi_cache **peers = c->root->peers;
+	unsigned z;
+
+	pending_answer(c);
+	for (z = 0; c->env->nr_zones > 1 && z < c->env->nr_zones; z++)
+		if (peers[z] && peers[z] != c)
+			pending_answer(peers[z]);
 }

@@ -315,3 +315,19 @@ Test(pcp_claim_heap, adoption_clears_no_claim)
 	run(adopt_free);
 	cr_expect_eq(pcpa_heap_destroy(heap), 0);
 }
+
+Test(pcp_claim, owner_answers_for_its_caches_of_other_nodes)
+{
+	struct pcpi_cache *other;
+
+	remake((struct parts_spec){.nr_zones = 2});
+	other = parts_cache(1);
+	other->root = cache;
+	cache->peers[1] = other;
+	parts_take(1, 0, pfns, 4);
+	pcpi_cache_push(other, 0, pfns, 4);
+	pcpi_cache_ask(other);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(other->claim, PCPI_CLAIM_NONE);
+	cr_expect_eq(pcpi_cache_count(other), 0);
+}
