@@ -458,15 +458,10 @@ pcpa_for_each_arena(struct pcpa_heap *heap,
 PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
 {
 	int saved = errno, err = control_check(heap);
-	struct pcpi_cache *root;
-	unsigned z;
 
 	if (err)
 		return err;
-	root = pcpi_thread_find(heap);
-	for (z = 0; root && z < heap->nr_zones; z++)
-		if (root->peers[z])
-			pcpi_cache_flush(root->peers[z]);
+	pcpi_thread_flush(heap);
 	errno = saved;
 	return 0;
 }

@@ -94,13 +94,13 @@ struct pcpi_zone *pcpi_heap_local_zone(struct pcpa_heap *heap);
 struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 				     struct pcpi_zone *zone);
 
-/* The calling thread's first cache of the heap, whose peers are the others;
- * NULL: it has none. */
-struct pcpi_cache *pcpi_thread_find(struct pcpa_heap *heap);
+/* The cache of the zone that is local to the caller; where that has changed, the
+ * thread's entry follows and the old cache is flushed.  NULL as above. */
+struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
+				    struct pcpi_zone *zone);
 
-/* The cache of the node that the caller runs on now; where it has changed, the
- * thread's entry follows and the old cache is flushed. */
-struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap);
+/* The calling thread's blocks to the depots. */
+void pcpi_thread_flush(struct pcpa_heap *heap);
 
 /* At the first heap: the key whose destructor gives caches back. */
 int pcpi_thread_setup(void);

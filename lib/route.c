@@ -63,7 +63,7 @@ static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
 	if (req->order < PCPI_PCP_ORDERS && req->named)
 		c = pcpi_thread_cache(req->heap, req->zone);
 	else if (req->order < PCPI_PCP_ORDERS)
-		c = pcpi_thread_home(req->heap);
+		c = pcpi_thread_home(req->heap, req->zone);
 	return c ? cached_take(req, c, pfns, n)
 		 : direct_take(req, req->zone, pfns, n);
 }

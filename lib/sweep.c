@@ -20,7 +20,9 @@
  *     answer it.
  *
  * The caller's own cache needs no exception: it is not marked on slow paths
- * (C2), so it is found quiet.
+ * (C2), so it is found quiet.  With PCPA_HEAP_NO_IPI, where caches that have an
+ * owner are only asked, the caller answers at once: requests of orders that
+ * caches don't hold never come to it.
  *
  * Cost: some 15-50 us with threads running, most of it membarrier.
  * Failure: -ETIMEDOUT, counted in the caches' busy_skipped.
@@ -159,6 +161,8 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
 
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] = 0;
+	if (heap->options_flags & PCPA_HEAP_NO_IPI)
+		pcpi_thread_flush(heap);
 	pcpi_lock_take(&heap->drain_lock);
 	pcpi_rcu_read_lock();
 	err = caches_empty(heap, wait_ns, moved);

@@ -216,7 +216,9 @@ static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
 	return found;
 }
 
-struct pcpi_cache *pcpi_thread_find(struct pcpa_heap *heap)
+/* The calling thread's first cache of the heap, whose peers are the others;
+ * NULL: it has none. */
+static struct pcpi_cache *root_find(struct pcpa_heap *heap)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 
@@ -276,21 +278,30 @@ struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 	return c;
 }
 
-struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap)
+struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
+				    struct pcpi_zone *zone)
 {
 	struct pcpi_cache *c = pcpi_thread_cache(heap, NULL), *next;
-	struct pcpi_zone *zone;
 
-	if (!c || heap->nr_zones == 1)
+	if (!c || c->zone == zone)
 		return c;
-	zone = pcpi_heap_local_zone(heap);
-	next = c->zone == zone ? c : pcpi_thread_cache(heap, zone);
-	if (!next || next == c)
-		return c;
+	next = pcpi_thread_cache(heap, zone);
+	if (!next)
+		return NULL;
 	*entry_of(record_self(), heap) =
 		(struct pcpi_entry){ .id = heap->hot.id, .cache = next };
 	pcpi_cache_flush(c);
 	return next;
+}
+
+void pcpi_thread_flush(struct pcpa_heap *heap)
+{
+	struct pcpi_cache *root = root_find(heap);
+	unsigned z;
+
+	for (z = 0; root && z < heap->nr_zones; z++)
+		if (root->peers[z])
+			pcpi_cache_flush(root->peers[z]);
 }
 
 /* ---- The end of a thread ------------------------------------------------------- */
