@@ -483,12 +483,16 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 {
 	void *memory = h->memory;
 	size_t bytes = h->memory_bytes;
+	bool busy;
 
-	if (blocks_out(h) > 0)
-		return -EBUSY;
+	/* A thread that is ending, which is no call, has nothing in its hand. */
 	pcpi_lock_take(&pcpi_heaps_lock);
-	cds_list_del(&h->link);
+	busy = blocks_out(h) > 0;
+	if (!busy)
+		cds_list_del(&h->link);
 	pcpi_lock_drop(&pcpi_heaps_lock);
+	if (busy)
+		return -EBUSY;
 	caches_unmap(h);
 	zones_fini(h, h->nr_zones);
 	heap_fini(h);

@@ -105,19 +105,20 @@ static uint32_t swept_take(const struct pcpi_request *req, struct pcpi_zone *z,
 	return zone_take(req, z, pfns, n);
 }
 
-/* Step 4. */
+/* Step 4; without growth a last look, as another thread may have swept first. */
 static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
 			   uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0;
 	uint64_t seen;
 
-	while (got < n && !(req->flags & PCPA_NOGROW)) {
+	while (got < n) {
 		/* acquire: pairs with zone.c's arena_settle(): what is managed
 		 * by then is found by the take below. */
 		seen = pcpi_load_acquire(&z->managed_pages);
 		got += zone_take(req, z, pfns + got, n - got);
-		if (got < n && !zone_grow(req, z, seen, n - got))
+		if (got < n && (req->flags & PCPA_NOGROW ||
+				!zone_grow(req, z, seen, n - got)))
 			break;
 	}
 	return got;
