@@ -26,8 +26,7 @@ static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 
 	if (!pcpi_hot_enter(c))
 		return 0;
-	if (order == 0)
-		pcpi_cache_tuck(c);
+	pcpi_cache_tuck(c, order);
 	end = ((ring->head - 1) & ring->mask) + 1;
 	n = pcpi_min(pcpi_min(n, pcpi_ring_len(ring)), end);
 	pcpi_convert_to_addrs(&range, hot->wide, ring->slots + (end - n), blocks,

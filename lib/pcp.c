@@ -451,7 +451,7 @@ void pcpi_cache_empty_claimed(struct pcpi_cache *c, uint64_t *moved)
 	uint64_t pages;
 	unsigned o;
 
-	pcpi_cache_tuck(c); /* C7 */
+	pcpi_cache_tuck_all(c); /* C7 */
 	pages = pcpi_cache_count(c);
 	outboxes_empty_claimed(c, moved);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)

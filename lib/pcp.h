@@ -27,7 +27,7 @@
  *     What the cache holds is the sum of len << order, and not kept either.
  * C5  A ring operation commits with one store.
  * C6  Cache memory lives as long as its heap; adoption clears no claim.
- * C7  Between pcpi_cache_enter() and leave, and in a claim, front has no block.
+ * C7  Between pcpi_cache_enter() and leave, and in a claim, no front has a block.
  * C8  Where membarrier is refused, and with PCPA_HEAP_CHECKS, `claim` has SLOW
  *     set for good, so that every call goes the slow way: there the mark is
  *     exchanged in the first case, and double frees are looked for in the other.
@@ -55,10 +55,24 @@ enum pcpi_claim {
 	PCPI_CLAIM_SLOW = 4,	/* C8 */
 };
 
+/*
+ * A list of one order: a ring, and `front`, one block before the ring's hot end,
+ * as an address.  What is freed and allocated again at once goes through it
+ * without a conversion and without waiting for the ring's head, which would be
+ * stored and loaded twice in a pair.  Whoever enters on a slow path moves it into
+ * the ring first (C7), so that only the hot path knows of it.
+ *
+ * Where orders are mixed the processor can't foresee whether a front is taken,
+ * and each surprise costs more than the front saves: only a list that is used
+ * alone has it, as the policy's last look found (pcp_tune.c).
+ */
 struct pcpi_pcp_list {
+	void *front;	       /* a block, NULL or PCPI_FRONT_OFF */
 	struct pcpi_ring ring; /* its limit: r, see pcp_tune.h */
 	uint64_t allocs;       /* r: blocks */
 };
+
+#define PCPI_FRONT_OFF ((void *)1)
 
 /* Why pages left a cache; indexes the counters. */
 enum pcpi_drain_reason {
@@ -91,27 +105,13 @@ struct pcpi_outbox {
 	uint32_t pfns[PCPI_PCP_ORDERS][PCPI_CHUNK];
 };
 
-/*
- * o: owner with the mark, or the drainer (C1); c: fixed; a: atomic; r: owner,
- * read by anyone.
- *
- * `front` is one block of order 0 before the hot end of its list, as an
- * address: what is freed and allocated again at once goes through it without a
- * conversion and without waiting for the ring's head, which would be stored and
- * loaded twice in a pair.  Whoever enters on a slow path moves it into the ring
- * first (C7), so that only the hot path knows of it.  Where orders are mixed the
- * processor can't foresee whether the front is taken, and each surprise costs
- * more than the front saves: the policy's looks switch it off and on
- * (pcp_tune.c), and off it holds PCPI_FRONT_OFF.
- */
-#define PCPI_FRONT_OFF ((void *)1)
-
+/* o: owner with the mark, or the drainer (C1); c: fixed; a: atomic; r: owner,
+ * read by anyone. */
 struct pcpi_cache {
 	/* First line: all that a hit of order 0 reads and writes. */
 	uint8_t busy;		     /* a: set by the owner only */
 	uint8_t claim;		     /* a: pcpi_claim */
 	uint64_t first_pfn, nr_pfns; /* c: of the zone */
-	void *front;		     /* o: see above: a block, NULL or OFF */
 	struct pcpi_pcp_list list[PCPI_PCP_ORDERS]; /* o */
 
 	struct pcpi_pcp_env *env;   /* c */
@@ -122,8 +122,8 @@ struct pcpi_cache {
 	uint32_t high_cap;	    /* c: what the rings can hold */
 
 	/* Policy state, owner only. */
-	void *front_rest; /* r: what front is without a block: NULL or OFF */
-	uint32_t high; /* r */
+	void *front_rest[PCPI_PCP_ORDERS]; /* r: a front without a block */
+	uint32_t high;			   /* r */
 	uint32_t free_count, alloc_factor, free_factor;
 	uint64_t allocs_noted[PCPI_PCP_ORDERS]; /* when they were last looked at */
 	uint64_t frees_noted[PCPI_PCP_ORDERS];
@@ -172,28 +172,38 @@ bool pcpi_cache_enter(struct pcpi_cache *c);
 
 void pcpi_cache_leave(struct pcpi_cache *c);
 
-/* 1 where front has a block; relaxed: exact for the owner. */
-PCPI_INLINE uint32_t pcpi_cache_front_len(const struct pcpi_cache *c)
+/* 1 where a front has a block; relaxed: exact for the owner. */
+PCPI_INLINE uint32_t pcpi_cache_front_len(const struct pcpi_cache *c,
+					  unsigned order)
 {
-	return (uintptr_t)pcpi_load_relaxed(&c->front) >
+	return (uintptr_t)pcpi_load_relaxed(&c->list[order].front) >
 	       (uintptr_t)PCPI_FRONT_OFF;
 }
 
-/* Inside (C1): moves front into the ring, C7. */
-PCPI_INLINE void pcpi_cache_tuck(struct pcpi_cache *c)
+/* Inside (C1): moves the front of an order into its ring, C7. */
+PCPI_INLINE void pcpi_cache_tuck(struct pcpi_cache *c, unsigned order)
 {
-	void *front = pcpi_load_relaxed(&c->front); /* relaxed: C1 */
-	bool full = pcpi_cache_front_len(c);
+	struct pcpi_pcp_list *list = &c->list[order];
+	bool full = pcpi_cache_front_len(c, order);
+	void *front = pcpi_load_relaxed(&list->front); /* relaxed: C1 */
 	uint32_t pfn;
 
 	/* relaxed: C1; a block is rather lost than held twice, if the thread is
 	 * cut off here.  The rest may change meanwhile: either will do. */
-	pcpi_store_relaxed(&c->front, pcpi_load_relaxed(&c->front_rest));
+	pcpi_store_relaxed(&list->front, pcpi_load_relaxed(&c->front_rest[order]));
 	if (!full)
 		return;
 	pfn = (uint32_t)((uint64_t)((char *)front - c->env->base) >>
 			 c->env->page_shift);
-	pcpi_ring_push(&c->list[0].ring, &pfn, 1);
+	pcpi_ring_push(&list->ring, &pfn, 1);
+}
+
+PCPI_INLINE void pcpi_cache_tuck_all(struct pcpi_cache *c)
+{
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_cache_tuck(c, o);
 }
 
 /* Owner: does what a drainer that gave up has asked for. */
@@ -263,7 +273,7 @@ uint64_t pcpi_cache_frees(struct pcpi_cache *c);
 static inline uint32_t pcpi_cache_len(const struct pcpi_cache *c, unsigned order)
 {
 	return pcpi_ring_len_racy(&c->list[order].ring) +
-	       (order == 0 ? pcpi_cache_front_len(c) : 0);
+	       pcpi_cache_front_len(c, order);
 }
 
 /* Pages, without outboxes. */

@@ -36,7 +36,7 @@ bool pcpi_cache_enter(struct pcpi_cache *c)
 		pcpi_cache_leave(c);
 		return false;
 	}
-	pcpi_cache_tuck(c); /* C7 */
+	pcpi_cache_tuck_all(c); /* C7 */
 	return true;
 }
 

@@ -123,48 +123,48 @@ PCPI_INLINE void *pcpi_hot_pop(const struct pcpi_hot *hot,
 PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	uintptr_t usable = order == 0 ? UINTPTR_MAX : 0; /* no branch */
+	struct pcpi_pcp_list *list;
 	void *block;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_enter(c))
 		return NULL;
-	__asm__("" : "+r"(usable));
-	/* relaxed: C1, C5; the store likewise. */
-	block = (void *)((uintptr_t)pcpi_load_relaxed(&c->front) & usable);
+	list = &c->list[order];
+	block = pcpi_load_relaxed(&list->front); /* relaxed: C1 */
 	if (pcpi_likely((uintptr_t)block > (uintptr_t)PCPI_FRONT_OFF)) {
-		pcpi_store_relaxed(&c->front, NULL);
+		pcpi_store_relaxed(&list->front, NULL); /* relaxed: C1, C5 */
 	} else {
-		block = pcpi_hot_pop(hot, &c->list[order].ring);
+		block = pcpi_hot_pop(hot, &list->ring);
 		if (pcpi_unlikely(!block)) {
 			pcpi_hot_leave(c);
 			return NULL;
 		}
 	}
-	pcpi_counter_inc(&c->list[order].allocs);
+	pcpi_counter_inc(&list->allocs);
 	pcpi_hot_leave(c);
 	return block;
 }
 
-/* Puts a block on its list, or where it is of order 0 and the front is free,
- * there; false: go the slow way.  The list has room, since its limit is below its
- * capacity (PCPI_RING_MARGIN). */
+/* Puts a block into the front of its list or on its ring; false: go the slow
+ * way.  The ring has room, since its limit is below its capacity
+ * (PCPI_RING_MARGIN). */
 PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 			       uint64_t pfn, void *block)
 {
-	struct pcpi_ring *ring = &c->list[order].ring;
+	struct pcpi_pcp_list *list = &c->list[order];
+	struct pcpi_ring *ring = &list->ring;
 	uint32_t head, len;
 
 	if (!pcpi_hot_enter(c))
 		return false;
-	/* relaxed: C1, C5 (all of these); statistics read them late. */
-	if (pcpi_likely(((uintptr_t)pcpi_load_relaxed(&c->front) | order) == 0)) {
-		pcpi_store_relaxed(&c->front, block);
+	/* relaxed (these): C1, C5; statistics read them late. */
+	if (pcpi_likely(!pcpi_load_relaxed(&list->front))) {
+		pcpi_store_relaxed(&list->front, block);
 		pcpi_hot_leave(c);
 		return true;
 	}
 	head = ring->head;
 	ring->slots[head++ & ring->mask] = (uint32_t)pfn;
-	pcpi_store_relaxed(&ring->head, head); /* relaxed: as above */
+	pcpi_store_relaxed(&ring->head, head);
 	len = head - ring->tail;
 	pcpi_hot_leave(c);
 	if (pcpi_unlikely(len >= ring->limit))

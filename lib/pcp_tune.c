@@ -21,10 +21,16 @@ static uint32_t next_target(const struct pcpi_cache *c,
 	return ps->legacy ? high : pcpi_min(high, count + ps->depot_batch);
 }
 
-/* The next free of order 0 may go to the front, which has no limit. */
-static uint32_t front_may_take(const struct pcpi_cache *c)
+/* Pages that the next frees may put into fronts, which have no limit. */
+static uint32_t fronts_may_take(const struct pcpi_cache *c)
 {
-	return !c->front_rest && !pcpi_cache_front_len(c);
+	uint32_t pages = 0;
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		if (!c->front_rest[o] && !pcpi_cache_front_len(c, o))
+			pages += 1u << o;
+	return pages;
 }
 
 /*
@@ -38,7 +44,7 @@ static uint32_t front_may_take(const struct pcpi_cache *c)
 static void limits_spread(struct pcpi_cache *c, uint32_t target,
 			  const bool used[PCPI_PCP_ORDERS])
 {
-	uint32_t count = pcpi_cache_count(c) + front_may_take(c), room = 0;
+	uint32_t count = pcpi_cache_count(c) + fronts_may_take(c), room = 0;
 	uint32_t lists = 0, len, limit, alone;
 	unsigned o;
 
@@ -79,12 +85,29 @@ struct pcp_past {
 	bool freed[PCPI_PCP_ORDERS];
 };
 
+/* A list gets its front back when so many blocks went through it and none
+ * through another; a few don't tell. */
+#define FRONT_BLOCKS 64u
+
+/* relaxed: a sweep reads the rests, and either value will do. */
+static void fronts_switch(struct pcpi_cache *c, unsigned lists, unsigned last,
+			  uint64_t blocks)
+{
+	unsigned o;
+
+	if (lists == 0 || (lists == 1 && blocks < FRONT_BLOCKS))
+		return;
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_store_relaxed(&c->front_rest[o], lists == 1 && o == last
+							      ? NULL
+							      : PCPI_FRONT_OFF);
+}
+
 static struct pcp_past past_take(struct pcpi_cache *c)
 {
 	struct pcp_past past = { 0 };
 	uint64_t allocs, frees;
-	uint32_t used = 0;
-	unsigned o;
+	unsigned lists = 0, last = 0, o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		allocs = c->list[o].allocs - c->allocs_noted[o];
@@ -97,12 +120,14 @@ static struct pcp_past past_take(struct pcpi_cache *c)
 		past.frees += frees;
 		past.freed_pages += frees << o;
 		past.freed[o] = frees > 0;
-		used += allocs + frees > 0;
 		if (allocs > 0)
 			c->list_tick[o] = 0; /* kept() dates it */
+		if (allocs + frees > 0) {
+			lists++;
+			last = o;
+		}
 	}
-	/* relaxed: a sweep reads it, and either value will do. */
-	pcpi_store_relaxed(&c->front_rest, used > 1 ? PCPI_FRONT_OFF : NULL);
+	fronts_switch(c, lists, last, past.allocs + past.frees);
 	return past;
 }
 

@@ -192,7 +192,7 @@ Test(bulk, pop_takes_the_front_too)
 	hand_out(0, 2);
 	cr_assert(pcpi_hot_push(cache, 0, pfns[0], blocks[0]));
 	cr_assert(pcpi_hot_push(cache, 0, pfns[1], blocks[1]));
-	cr_assert_eq(pcpi_cache_front_len(cache), 1);
+	cr_assert_eq(pcpi_cache_front_len(cache, 0), 1);
 	cr_expect_eq(pcpi_bulk_pop(&hot, 0, got, 4), 2);
 	cr_expect_eq(pcpi_cache_count(cache), 0);
 }

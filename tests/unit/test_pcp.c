@@ -189,12 +189,12 @@ Test(pcp, front_counts_and_enter_moves_it_into_the_ring)
 {
 	parts_take(0, 0, pfns, 2);
 	free_hot(0, pfns[0]);
-	cr_expect_eq(cache->front, pcpi_space_addr(&parts.space, pfns[0]));
+	cr_expect_eq(cache->list[0].front, pcpi_space_addr(&parts.space, pfns[0]));
 	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 0);
 	cr_expect_eq(pcpi_cache_len(cache, 0), 1);
 	cr_expect_eq(pcpi_cache_count(cache), 1);
 	cr_assert(pcpi_cache_enter(cache));
-	cr_expect_null(cache->front);
+	cr_expect_null(cache->list[0].front);
 	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 1);
 	pcpi_cache_leave(cache);
 	cr_expect_eq(pop_one(0), pfns[0]);
@@ -207,12 +207,12 @@ Test(pcp, front_goes_with_a_flush_and_with_a_claim)
 	parts_take(0, 0, pfns, 2);
 	free_hot(0, pfns[0]);
 	pcpi_cache_flush(cache);
-	cr_expect_null(cache->front);
+	cr_expect_null(cache->list[0].front);
 	cr_expect_eq(depot_len(0), 1);
 	free_hot(0, pfns[1]);
 	cr_assert(pcpi_cache_claim(cache));
 	pcpi_cache_empty_claimed(cache, moved);
-	cr_expect_null(cache->front);
+	cr_expect_null(cache->list[0].front);
 	cr_expect_eq(moved[0], 1);
 	expect_conserved(0);
 }
@@ -228,12 +228,51 @@ Test(pcp, front_is_before_the_hot_end)
 	cr_expect_eq(pop_one(0), pfns[1]);
 }
 
-Test(pcp, front_is_for_order_0_only)
+Test(pcp, each_order_has_a_front_of_its_own)
 {
 	parts_take(0, 1, pfns, 1);
+	parts_take(0, 3, pfns + 1, 1);
 	free_hot(1, pfns[0]);
-	cr_expect_null(cache->front);
-	cr_expect_eq(pcpi_cache_len(cache, 1), 1);
+	free_hot(3, pfns[1]);
+	cr_expect_null(cache->list[0].front);
+	cr_expect_eq(cache->list[1].front, pcpi_space_addr(&parts.space, pfns[0]));
+	cr_expect_eq(cache->list[3].front, pcpi_space_addr(&parts.space, pfns[1]));
+	cr_expect_eq(pcpi_cache_count(cache), 2 + 8);
+	cr_expect_eq(pop_one(3), pfns[1]);
+	cr_expect_eq(pop_one(1), pfns[0]);
+}
+
+/* Takes and frees n blocks of an order, each list by turns where mixed, then
+ * has the policy look. */
+static void use_and_look(uint32_t n, bool mixed)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		unsigned order = mixed ? i % 2 : 0;
+
+		parts_take(0, order, pfns, 1);
+		pcpi_cache_push(cache, order, pfns, 1);
+		cr_assert_eq(pcpi_cache_pop(cache, order, pfns, 1), 1);
+		pcpi_zone_give_bulk(zone, order, pfns, 1);
+	}
+	pcpi_cache_trim(cache, 0);
+	cr_assert(pcpi_cache_enter(cache)); /* which puts the fronts to rest */
+	pcpi_cache_leave(cache);
+}
+
+Test(pcp, fronts_are_off_while_orders_are_mixed)
+{
+	use_and_look(10, true);
+	cr_expect_eq(cache->list[0].front, PCPI_FRONT_OFF);
+	cr_expect_eq(cache->list[1].front, PCPI_FRONT_OFF);
+	parts_take(0, 0, pfns, 1);
+	free_hot(0, pfns[0]);
+	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 1, "to the ring");
+	cr_expect_eq(pop_one(0), pfns[0]);
+	use_and_look(3, false);
+	cr_expect_eq(cache->list[0].front, PCPI_FRONT_OFF, "a few don't tell");
+	use_and_look(100, false);
+	cr_expect_null(cache->list[0].front);
+	cr_expect_eq(cache->list[1].front, PCPI_FRONT_OFF);
 }
 
 /* ---- Counts: C4 ----------------------------------------------------------- */
