@@ -21,7 +21,7 @@ Test(stats, states_sum_up_after_each_call)
 	unsigned seed = 11, held = 0;
 	uint64_t pages = 0;
 
-	cr_log_warn("seed %u", seed);
+	printf("seed %u\n", seed);
 	for (unsigned i = 0; i < 3000; i++) {
 		unsigned order = (unsigned)rand_r(&seed) % 6;
 		struct pcpa_stats s;
