@@ -7,7 +7,8 @@
 #include "pcp_tune.h"
 #include "sys/sys.h"
 
-/* Every so many hand-overs the depot's surplus is looked at. */
+/* Every so many hand-overs, and with each that a full depot refuses, the depots'
+ * surplus is looked at. */
 #define SURPLUS_EVERY 16u
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -114,11 +115,17 @@ static uint32_t shift_marked(struct pcpi_cache *c, unsigned order,
 static void batch_return(struct pcpi_cache *c, unsigned order,
 			 const uint32_t *pfns, uint32_t n)
 {
-	if (!pcpi_blocks_return(c->zone, order, pfns, n))
+	bool in = pcpi_blocks_return(c->zone, order, pfns, n);
+	unsigned o;
+
+	if (in)
+		pcpi_counter_add(&c->depot_puts, 1);
+	if (in && c->depot_puts % SURPLUS_EVERY != 0)
 		return;
-	pcpi_counter_add(&c->depot_puts, 1);
-	if (c->depot_puts % SURPLUS_EVERY == 0)
-		pcpi_surplus_return(c->zone, order);
+	/* All orders: whose turn it is may follow the same pattern, and what keeps
+	 * a block out may be blocks of another order. */
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_surplus_return(c->zone, o);
 }
 
 /* Moves n blocks of the cold end to the depot, a private batch at a time; how

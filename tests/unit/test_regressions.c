@@ -70,6 +70,57 @@ Test(regressions, limit_set_beside_a_drainer_keeps_the_bound)
 	parts_unmake();
 }
 
+/* ---- A depot's surplus -------------------------------------------------------------- */
+
+/* A cache that hands over a batch of each order in turn must not look at the
+ * surplus of one of them only. */
+Test(regressions, surplus_of_every_order_goes_back)
+{
+	uint32_t pfn;
+	unsigned o, i;
+
+	parts_make((struct parts_spec){0});
+	cache = parts_cache(0);
+	for (i = 0; i < 200; i++) {
+		for (o = 0; o < PCPI_PCP_ORDERS; o++) {
+			parts_take(0, o, &pfn, 1);
+			pcpi_cache_push(cache, o, &pfn, 1);
+		}
+		pcpi_cache_flush(cache);
+		parts.now_ns += 2 * PARTS_SECOND;
+	}
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		cr_expect_lt(pcpi_depot_len(&parts.zones[0].depots[o]), 100,
+			     "order %u", o);
+	parts_unmake();
+}
+
+/* What nobody needs any more must not keep others out of the depots for ever. */
+Test(regressions, surplus_of_full_depots_goes_back)
+{
+	struct pcpi_depot *full;
+	uint32_t pfns[PCPI_CHUNK];
+	unsigned i;
+
+	parts_make((struct parts_spec){0});
+	cache = parts_cache(0);
+	full = &parts.zones[0].depots[3];
+	do {
+		i = pcpi_depot_len(full);
+		parts_take(0, 3, pfns, PCPI_CHUNK);
+		pcpi_direct_give(&parts.zones[0], 3, pfns, PCPI_CHUNK);
+	} while (pcpi_depot_len(full) > i);
+	for (i = 0; i < 3; i++) {
+		parts.now_ns += 2 * PARTS_SECOND;
+		parts_take(0, 0, pfns, 1);
+		pcpi_cache_push(cache, 0, pfns, 1);
+		pcpi_cache_flush(cache);
+	}
+	cr_expect_eq(pcpi_depot_len(full), 0);
+	cr_expect_eq(pcpi_depot_len(&parts.zones[0].depots[0]), 1);
+	parts_unmake();
+}
+
 /* ---- Heaps without interruption --------------------------------------------------- */
 
 /* Nobody else can flush the caller's own cache there, and orders that caches
