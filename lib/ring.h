@@ -32,8 +32,12 @@
 struct pcpi_ring {
 	union {
 		struct {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+			uint32_t tail, head;
+#else
 			uint32_t head, tail;
-		};
+#endif
+		}; /* head is the low half of ends */
 		uint64_t ends;
 	};
 	uint32_t mask;	/* capacity - 1; a power of two less one */
