@@ -9,8 +9,17 @@
  *       ThreadSanitizer, whose own code in that loop is no safer.
  *   deferred, with the request pending, in calls that refill, grow, flush and
  *       drain: no call acts on it, so that no lock is lost
+ *
+ * Not under AddressSanitizer, which doesn't see that a cancelled thread's frames
+ * are gone, and takes those of the destructors for overflows of them.
  */
 #include "conc.h"
+
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define CANCEL_ASAN 1
+#else
+#define CANCEL_ASAN 0
+#endif
 
 #define ROUNDS 300u
 #define WARM 64u
@@ -110,6 +119,8 @@ static void cancelled_later(void)
 
 int main(void)
 {
+	if (CANCEL_ASAN)
+		return 77;
 	cancelled_later();
 	if (!CONC_TSAN)
 		cancelled_inside();
