@@ -156,14 +156,16 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
 
 	if (!pcpi_hot_enter(c))
 		return false;
-	/* relaxed (these): C1, C5; statistics read them late. */
+	/* relaxed: C1. */
 	if (pcpi_likely(!pcpi_load_relaxed(&list->front))) {
+		/* relaxed: C1, C5; statistics read it late. */
 		pcpi_store_relaxed(&list->front, block);
 		pcpi_hot_leave(c);
 		return true;
 	}
 	head = ring->head;
 	ring->slots[head++ & ring->mask] = (uint32_t)pfn;
+	/* relaxed: C1, C5; statistics read it late. */
 	pcpi_store_relaxed(&ring->head, head);
 	len = head - ring->tail;
 	pcpi_hot_leave(c);

@@ -89,7 +89,6 @@ struct pcp_past {
  * through another; a few don't tell. */
 #define FRONT_BLOCKS 64u
 
-/* relaxed: a sweep reads the rests, and either value will do. */
 static void fronts_switch(struct pcpi_cache *c, unsigned lists, unsigned last,
 			  uint64_t blocks)
 {
@@ -98,6 +97,7 @@ static void fronts_switch(struct pcpi_cache *c, unsigned lists, unsigned last,
 	if (lists == 0 || (lists == 1 && blocks < FRONT_BLOCKS))
 		return;
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		/* relaxed: a sweep reads it, and either value will do. */
 		pcpi_store_relaxed(&c->front_rest[o], lists == 1 && o == last
 							      ? NULL
 							      : PCPI_FRONT_OFF);

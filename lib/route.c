@@ -22,6 +22,7 @@
 #include "heap.h"
 
 #define SWEEP_WAIT_NS UINT64_C(100000)
+#define LAST_TRIES 3u
 
 static uint32_t cached_take(const struct pcpi_request *req,
 			    struct pcpi_cache *c, uint32_t *pfns, uint32_t n)
@@ -124,8 +125,24 @@ static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
 	return got;
 }
 
-/* Steps 2 to 4 for a node; 3 once more, as others may have refilled their caches
- * with all that another thread's growth brought. */
+/* Before giving up: what a sweep or another thread's growth brings, others may
+ * take into their caches first; so again, for as often as that can be meant
+ * well. */
+static uint32_t last_take(const struct pcpi_request *req, struct pcpi_zone *z,
+			  uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = 0;
+	unsigned tries;
+
+	for (tries = 0; tries < LAST_TRIES && got < n; tries++) {
+		if (pcpi_heap_cached_pages(req->heap, z) == 0)
+			break;
+		got += swept_take(req, z, pfns + got, n - got);
+	}
+	return got;
+}
+
+/* Steps 2 to 4 for a node. */
 static uint32_t zone_exhaust(const struct pcpi_request *req, struct pcpi_zone *z,
 			     uint32_t *pfns, uint32_t n)
 {
@@ -135,7 +152,7 @@ static uint32_t zone_exhaust(const struct pcpi_request *req, struct pcpi_zone *z
 		got = zone_take(req, z, pfns, n);
 	got += swept_take(req, z, pfns + got, n - got);
 	got += grown_take(req, z, pfns + got, n - got);
-	return got + swept_take(req, z, pfns + got, n - got);
+	return got + last_take(req, z, pfns + got, n - got);
 }
 
 /* Step 5 for one node. */

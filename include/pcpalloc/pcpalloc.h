@@ -131,7 +131,8 @@ struct pcpa_heap *pcpa_default_heap(void);
 
 /*
  * Returns a block of 2^order base pages, aligned to its size, or NULL with
- * errno: ENOMEM after draining all caches and growing failed, EINVAL for an
+ * errno: ENOMEM after draining all caches and growing failed (what other threads
+ * have in their hands at that moment is not found), EINVAL for an
  * order above the heap's, an unknown flag or a node that the heap doesn't use,
  * ENODEV in a forked child of a heap without PCPA_HEAP_COW.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
@@ -147,8 +148,8 @@ void *pcpa_alloc(struct pcpa_heap *heap, unsigned order, unsigned flags);
  */
 void pcpa_free(struct pcpa_heap *heap, void *block);
 
-/* The same, told the order: saves reading it.  A wrong order corrupts the
- * heap, unless PCPA_HEAP_CHECKS is set. */
+/* The same, told the order: saves reading it.  A wrong order, or a page of the
+ * heap that is no block, corrupts the heap, unless PCPA_HEAP_CHECKS is set. */
 void pcpa_free_sized(struct pcpa_heap *heap, void *block, unsigned order);
 
 /*
@@ -253,7 +254,7 @@ struct pcpa_event {
  * Has fn called for each rare event of the heap, on the thread that causes it,
  * with no lock of the library held; NULL ends it.  When pcpa_heap_trace()
  * returns, what was subscribed before is not running and won't be called.  fn
- * must not call the heap, subscribe to any, or take a lock that a caller of
+ * must not call the heap, subscribe to any, fork, or take a lock that a caller of
  * pcpa_heap_trace() holds.  Returns 0 or -EINVAL.
  */
 int pcpa_heap_trace(struct pcpa_heap *heap,
