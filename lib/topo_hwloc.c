@@ -56,7 +56,7 @@
  * plugins installed, of which 5.5 load the plugins and can't be avoided from
  * here (the administrator can, with HWLOC_PLUGINS_PATH).
  * Failure: pcpi_topo_load() always has an answer, see make_up().
- * Proved by tests/unit/test_topo_hwloc.c.
+ * Proved by tests/unit/test_topo_hwloc.c, tests/sys/no_sysfs.c.
  */
 #include <errno.h>
 #include <hwloc.h>
@@ -444,6 +444,15 @@ int pcpi_topo_configure_hwloc(struct hwloc_topology *hwloc)
 
 /* --- the process's own --- */
 
+/* Without /sys hwloc finds a node, but not how much memory it has. */
+static bool has_memory(const struct pcpi_topo *topo)
+{
+	for (unsigned i = 0; i < topo->nr_nodes; i++)
+		if (topo->nodes[i].memory_bytes != 0)
+			return true;
+	return false;
+}
+
 static int read_machine(struct pcpi_topo *out)
 {
 	hwloc_topology_t hwloc;
@@ -457,6 +466,10 @@ static int read_machine(struct pcpi_topo *out)
 	if (rc == 0)
 		rc = pcpi_topo_build_hwloc(hwloc, out);
 	hwloc_topology_destroy(hwloc);
+	if (rc == 0 && !has_memory(out)) {
+		pcpi_topo_free(out);
+		rc = -ENODATA;
+	}
 	return rc;
 }
 
