@@ -192,7 +192,7 @@ size_t pcpa_heap_page_bytes(const struct pcpa_heap *heap);
 enum pcpa_backing {
 	PCPA_BACKING_HUGETLB = 0,
 	PCPA_BACKING_THP = 1,
-	PCPA_BACKING_BASE = 2,
+	PCPA_BACKING_BASE = 2
 };
 
 /* A range of backed memory, for DMA mapping, UMEM or extmem registration. */
@@ -236,7 +236,7 @@ enum pcpa_event_kind {
 	PCPA_EVENT_PCPU_REFILL = 1, /* a cache takes blocks                */
 	PCPA_EVENT_ZONE_LOCKED = 2, /* pages taken under the zone lock     */
 	PCPA_EVENT_EXTFRAG = 3,     /* a larger block was broken up        */
-	PCPA_EVENT_ARENA_GROW = 4,  /* an arena was added                  */
+	PCPA_EVENT_ARENA_GROW = 4   /* an arena was added                  */
 };
 
 /* One decision, with the state before it. */

@@ -61,7 +61,7 @@ enum pcpa_stats_format {
 	PCPA_STATS_ZONEINFO = 0,  /* per node: watermarks, states, pagesets */
 	PCPA_STATS_BUDDYINFO = 1, /* free blocks of each order              */
 	PCPA_STATS_VMSTAT = 2,	  /* counters, a line each                  */
-	PCPA_STATS_JSON = 3,	  /* all of it                              */
+	PCPA_STATS_JSON = 3	  /* all of it                              */
 };
 
 /*
