@@ -365,6 +365,22 @@ static void say_short(struct pcpi_space *space, enum pcpi_fall by,
 				    "the machine's memory leaves %llu MiB", mib);
 }
 
+int pcpi_space_can_back(struct pcpi_space *space, uint64_t bytes)
+{
+	struct clamp anon = clamp_anon(0);
+	uint64_t had = anon.bytes;
+	unsigned w;
+
+	for (w = 0; w < space->nr_windows; w++)
+		if (space->windows[w].backing == PCPA_BACKING_HUGETLB)
+			had += pcpi_min(clamp_hugetlb(&space->windows[w]).bytes,
+					UINT64_MAX - had);
+	if (bytes <= had)
+		return 0;
+	say_short(space, anon.by, had);
+	return -ENOMEM;
+}
+
 /* ---- Growing ------------------------------------------------------------ */
 
 /* What one window can give of want_bytes; 0 for nothing. */

@@ -140,6 +140,14 @@ int pcpi_space_create(struct pcpi_space *space,
 int pcpi_space_destroy(struct pcpi_space *space);
 
 /*
+ * Whether `bytes` more could be backed now on all nodes together, as far as
+ * pools, control groups and the machine tell: asked before much is populated,
+ * since populating until it fails takes the memory from everybody else first.
+ * Returns 0, or -ENOMEM after saying what there is.
+ */
+int pcpi_space_can_back(struct pcpi_space *space, uint64_t bytes);
+
+/*
  * Backs an arena for the node at the position and describes it in *out (the
  * link is untouched).  It has at most want_bytes, rounded up to the granule of
  * the window that serves it, and less where less can be had, unless exact.

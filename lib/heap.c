@@ -284,10 +284,13 @@ static size_t growth_bytes(const struct pcpi_space *space)
 
 static int zones_back(struct pcpa_heap *h, size_t initial_bytes)
 {
-	uint64_t grown, managed, want;
+	uint64_t grown, managed, want, all;
 	unsigned z;
 	int err;
 
+	if (__builtin_mul_overflow(initial_bytes, h->nr_zones, &all) ||
+	    pcpi_space_can_back(&h->space, all) != 0)
+		return -ENOMEM;
 	for (z = 0; z < h->nr_zones; z++) {
 		struct pcpi_zone *zone = &h->env.zones[z];
 

@@ -139,6 +139,23 @@ static int capture_check(const char *path, const struct capture *c,
 }
 
 /* Returns 0 or an errno; image->data is the caller's to free in any case. */
+/* The first bytes of a pcap file of either byte order and clock, or of a pcapng
+ * file; a stream that begins otherwise may have no end. */
+static bool magic_known(const void *data, size_t bytes)
+{
+	static const uint32_t known[] = {0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d,
+					 0x4d3cb2a1, 0x0a0d0d0a};
+	uint32_t magic;
+
+	if (bytes < sizeof(magic))
+		return true;
+	memcpy(&magic, data, sizeof(magic));
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (magic == known[i])
+			return true;
+	return false;
+}
+
 static int image_read(const char *path, struct image *image)
 {
 	FILE *file = fopen(path, "rb");
@@ -157,6 +174,8 @@ static int image_read(const char *path, struct image *image)
 				      room - image->bytes, file);
 		if (ferror(file))
 			rc = errno;
+		if (!rc && !magic_known(data, image->bytes))
+			break; /* libpcap says what is wrong with it */
 	}
 	image->data = data;
 	fclose(file);

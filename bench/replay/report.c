@@ -354,7 +354,7 @@ static void blocks_print(const struct report *r)
 		if (!any)
 			continue;
 		page_size_print(size, sizeof(size), r->base_page_bytes << k);
-		snprintf(name, sizeof(name), "order %u, %s: 1000 blocks", k,
+		snprintf(name, sizeof(name), "1000s of blocks, order %u (%s)", k,
 			 size);
 		printf("%-*s", NAME_WIDTH, name);
 		for (size_t i = 0; i < r->nr_summaries; i++)

@@ -6,6 +6,7 @@
  * exception: the pieces of the system that a case refuses are replaced in the
  * table of lib/sys.
  */
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../support/heap_fixture.h"
@@ -524,4 +525,19 @@ Test(heap, heap_without_interrupts_leaves_a_running_threads_cache)
 	idler_end(&w, t);
 	expect_all_free(heap);
 	heap_end(heap);
+}
+
+Test(heap, initial_memory_that_is_not_there_is_refused_before_it_is_taken)
+{
+	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
+	struct pcpa_heap *heap = NULL;
+	struct rusage before, after;
+
+	opts.initial_bytes = (size_t)1 << 40;
+	opts.verbosity = 0;
+	getrusage(RUSAGE_SELF, &before);
+	cr_assert_eq(pcpa_heap_create(&opts, &heap), -ENOMEM);
+	getrusage(RUSAGE_SELF, &after);
+	cr_expect_null(heap);
+	cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 64 * 1024, "KiB");
 }
