@@ -175,10 +175,32 @@ static bool trim_once(struct pcpi_cache *c, unsigned order, uint64_t now)
 	return true;
 }
 
+/* Hands a pure freer's batch over; false: the policy must look. */
+static bool freer_trim(struct pcpi_cache *c, unsigned order)
+{
+	uint32_t pfns[2 * PCPI_CHUNK], count, n;
+
+	if (!pcpi_cache_enter(c))
+		return true;
+	count = pcpi_cache_count(c);
+	n = pcpi_min(pcpi_tune_hand_over(c, order), 2 * PCPI_CHUNK);
+	shift_marked(c, order, pfns, n);
+	pcpi_cache_leave(c);
+	if (n == 0)
+		return false;
+	pcpi_counter_add(&c->drains[PCPI_DRAIN_FREER], 1);
+	drain_emit(c, order, (uint64_t)n << order, count, c->high);
+	batch_return(c, order, pfns, n);
+	return true;
+}
+
 void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
 {
-	uint64_t now = pcpi_sys->coarse_ns();
+	uint64_t now;
 
+	if (freer_trim(c, order))
+		return;
+	now = pcpi_sys->coarse_ns();
 	/* A batch of frees may have brought more than one decision gives back. */
 	while (trim_once(c, order, now) &&
 	       pcpi_cache_count(c) >= pcpi_min(c->high, c->high_cap))
@@ -306,11 +328,15 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			   uint32_t n)
 {
 	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
-	uint32_t count = pcpi_cache_count(c), got, taken = 0;
-	uint32_t blocks = pcpi_tune_refill(c, &ps, order);
+	uint32_t count = pcpi_cache_count(c), got = 0, taken = 0, blocks = 0;
 
 	n = pcpi_min(n, PCPI_CHUNK);
-	got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
+	if (pcpi_tune_is_taker(c, order))
+		got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
+	if (got == 0) {
+		blocks = pcpi_tune_refill(c, &ps, order);
+		got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
+	}
 	if (got == 0)
 		got = refill_from_zone(c, order, pcpi_max(blocks, n), pfns, n,
 				       &taken);

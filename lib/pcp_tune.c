@@ -79,6 +79,29 @@ void pcpi_tune_start(struct pcpi_cache *c)
 	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
 }
 
+uint32_t pcpi_tune_hand_over(struct pcpi_cache *c, unsigned order)
+{
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+	struct pcpi_ring *ring = &c->list[order].ring;
+	uint32_t count = pcpi_ring_len(ring) << order, blocks, left, target;
+
+	if (!is_freer(c, &ps) || pcpi_cache_count(c) != count)
+		return 0;
+	blocks = pcpi_policy_hand_over(count, ps.depot_batch) >> order;
+	left = count - (blocks << order);
+	target = next_target(c, &ps, left);
+	if (blocks == 0 || target <= left)
+		return 0;
+	target -= pcpi_min(target, fronts_may_take(c));
+	ring->limit = pcpi_max(target, left + (1u << order)) >> order; /* TU2 */
+	return blocks;
+}
+
+bool pcpi_tune_is_taker(const struct pcpi_cache *c, unsigned order)
+{
+	return pcpi_cache_list_frees(c, order) == c->frees_noted[order];
+}
+
 /* What happened since the last look. */
 struct pcp_past {
 	uint64_t allocs, frees, freed_pages;

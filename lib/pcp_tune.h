@@ -38,6 +38,17 @@ struct pcpi_trim_plan {
 /* A cache begins, or begins again with another owner. */
 void pcpi_tune_start(struct pcpi_cache *c);
 
+/*
+ * Requires the mark.  The common case of a look at a free, at a tenth of its
+ * cost: blocks that a pure freer of one order alone hands over, with the limit
+ * set for the next; 0: pcpi_tune_trim() decides.
+ */
+uint32_t pcpi_tune_hand_over(struct pcpi_cache *c, unsigned order);
+
+/* Whether the list only gave blocks out since the last look: its refills from
+ * the depot have nothing to tell the policy. */
+bool pcpi_tune_is_taker(const struct pcpi_cache *c, unsigned order);
+
 /* Requires the mark.  The list of this order has reached its limit. */
 void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
 		    struct pcpi_trim_plan *plan);
