@@ -21,16 +21,13 @@ static uint32_t next_target(const struct pcpi_cache *c,
 	return ps->legacy ? high : pcpi_min(high, count + ps->depot_batch);
 }
 
-/* Pages that the next frees may put into fronts, which have no limit. */
-static uint32_t fronts_may_take(const struct pcpi_cache *c)
+/* Pages that the next free of an order may put into its front, which has no
+ * limit. */
+static uint32_t front_may_take(const struct pcpi_cache *c, unsigned order)
 {
-	uint32_t pages = 0;
-	unsigned o;
-
-	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		if (!c->front_rest[o] && !pcpi_cache_front_len(c, o))
-			pages += 1u << o;
-	return pages;
+	return !c->front_rest[order] && !pcpi_cache_front_len(c, order)
+		       ? 1u << order
+		       : 0;
 }
 
 /*
@@ -44,12 +41,14 @@ static uint32_t fronts_may_take(const struct pcpi_cache *c)
 static void limits_spread(struct pcpi_cache *c, uint32_t target,
 			  const bool used[PCPI_PCP_ORDERS])
 {
-	uint32_t count = pcpi_cache_count(c) + fronts_may_take(c), room = 0;
+	uint32_t count = pcpi_cache_count(c), room = 0;
 	uint32_t lists = 0, len, limit, alone;
 	unsigned o;
 
-	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		lists += used[o];
+		count += used[o] ? front_may_take(c, o) : 0;
+	}
 	if (target > count)
 		room = (target - count) / pcpi_max(lists, 1u);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
@@ -92,7 +91,7 @@ uint32_t pcpi_tune_hand_over(struct pcpi_cache *c, unsigned order)
 	target = next_target(c, &ps, left);
 	if (blocks == 0 || target <= left)
 		return 0;
-	target -= pcpi_min(target, fronts_may_take(c));
+	target -= pcpi_min(target, front_may_take(c, order));
 	ring->limit = pcpi_max(target, left + (1u << order)) >> order; /* TU2 */
 	return blocks;
 }
