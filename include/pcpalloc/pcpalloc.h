@@ -76,17 +76,19 @@ struct pcpa_heap_options {
 	unsigned flags; /* PCPA_HEAP_* */
 	/* Backed at creation, per node; 0: one arena at first use. */
 	size_t initial_bytes;
-	/* Bound of growth, per node; 0: what the node has, less than the
-	 * cgroup's limit. */
+	/* Bound of growth, per node, rounded up to a huge page; 0: what the
+	 * node has, less than the cgroup's limit. */
 	size_t max_bytes;
 	/* os numbers, "0,2-3"; NULL: every allowed node with memory. */
 	const char *nodes;
 	/* Huge page size to use; 0: the largest that fits; the base page size:
 	 * no huge pages. */
 	size_t hugepage_bytes;
-	/* Transfer unit between a cache and the buddy; 0: by the zone's size. */
+	/* Transfer unit between a cache and the buddy, up to 4,096; 0: by the
+	 * zone's size. */
 	unsigned batch_pages;
-	/* A cache's bound; 0: by watermarks and CPUs.  Set, it is fixed. */
+	/* A cache's bound, up to 65,536 (of which 65,024 are used); 0: by
+	 * watermarks and CPUs.  Set, it is fixed. */
 	unsigned high_pages;
 	/* A cache's bound as 1/high_fraction of the zone over its CPUs; 0: off;
 	 * 1 to 7 are refused. */
@@ -123,7 +125,7 @@ int pcpa_heap_destroy(struct pcpa_heap *heap);
 /*
  * The process's heap, made at first use from the PCPA_* variables and never
  * destroyed.  NULL with errno EINVAL when a variable is bad (one line on stderr
- * names it), or with the errno of pcpa_heap_create().
+ * names it or its field), or with the errno of pcpa_heap_create().
  */
 struct pcpa_heap *pcpa_default_heap(void);
 
@@ -132,9 +134,10 @@ struct pcpa_heap *pcpa_default_heap(void);
 /*
  * Returns a block of 2^order base pages, aligned to its size, or NULL with
  * errno: ENOMEM after draining all caches and growing failed (what other threads
- * have in their hands at that moment is not found), EINVAL for an
- * order above the heap's, an unknown flag or a node that the heap doesn't use,
- * ENODEV in a forked child of a heap without PCPA_HEAP_COW.
+ * have in their hands at that moment is not found), EINVAL for an order above the
+ * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
+ * child of a heap without PCPA_HEAP_COW.  Not for signal handlers that may have
+ * interrupted a call in the same thread.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
  * read-modify-write or system call.
  */
@@ -183,10 +186,10 @@ int pcpa_block_order(struct pcpa_heap *heap, const void *block);
 /* os number of the node a block of the heap belongs to, or -EINVAL. */
 int pcpa_block_node(struct pcpa_heap *heap, const void *block);
 
-/* The largest order that the heap serves. */
+/* The largest order that the heap serves.  Requires a heap. */
 unsigned pcpa_heap_max_order(const struct pcpa_heap *heap);
 
-/* Bytes of a block of order 0. */
+/* Bytes of a block of order 0.  Requires a heap. */
 size_t pcpa_heap_page_bytes(const struct pcpa_heap *heap);
 
 enum pcpa_backing {
