@@ -65,5 +65,6 @@ int main(void)
 		printf("skipped: mounting is not permitted\n");
 		return SKIPPED;
 	}
-	return serve();
+	/* No handlers: LeakSanitizer's reads /proc, which is hidden now. */
+	_exit(serve());
 }
