@@ -32,7 +32,7 @@
  *     set for good, so that every call goes the slow way: there the mark is
  *     exchanged in the first case, and double frees are looked for in the other.
  *
- * Cost: a hit is some 25 instructions (pcp_hot.h); a refill or a hand-over two
+ * Cost: a hit is 26 to 55 instructions (pcp_hot.h); a refill or a hand-over two
  * lock operations a batch.  Failure: refill returns 0.
  * Proved by tests/unit/test_pcp.c, test_pcp_claim.c, tests/conc/,
  * tests/spin/claim.pml.

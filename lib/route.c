@@ -16,8 +16,8 @@
  * O1  No lock is held between two steps.
  * O2  Orders that caches don't hold go to the zone, in and out.
  *
- * Cost: step 1 is two lock operations a batch, 3 some 50 us, 4 the population
- * of an arena (1 ms and more).  Failure: fewer blocks than asked for.
+ * Cost: step 1 is two lock operations a batch, 3 a sweep, 4 the population of an
+ * arena.  Failure: fewer blocks than asked for.
  */
 #include "heap.h"
 

@@ -24,7 +24,8 @@
  * owner are only asked, the caller answers at once: requests of orders that
  * caches don't hold never come to it.
  *
- * Cost: some 15-50 us with threads running, most of it membarrier.
+ * Cost: one membarrier, which interrupts every processor that runs a thread of
+ * the process, and a zone lock a batch of blocks.
  * Failure: -ETIMEDOUT, counted in the caches' busy_skipped.
  */
 #include <errno.h>

@@ -21,8 +21,8 @@
  *     has claimed one doesn't give up on it without an owner (sweep.c, SW3).
  *
  * Progress: a thread that is past its end is served without a cache.
- * Cost: the first call of a thread on a heap maps its cache, some 10 us; a
- * cache that another thread left costs 1 us.
+ * Cost: the first call of a thread on a heap maps its cache, unless another
+ * thread left one; either takes the zone lock once and walks the heap's caches.
  */
 #include "heap.h"
 #include "list.h"
