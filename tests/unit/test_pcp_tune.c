@@ -545,3 +545,12 @@ Test(pcp_tune, cache_with_high_0_keeps_nothing)
 			cr_expect_eq(pcpi_cache_count(cache), 0, "order %u", o);
 		}
 }
+
+/* Fronts of lists that nobody uses must not bring the look forward: it would
+ * find no full batch and come again. */
+Test(pcp_tune, first_look_of_a_freer_comes_with_the_full_batch)
+{
+	make((struct parts_spec){0});
+	/* One of the batch goes to the front, which has no limit. */
+	cr_expect_eq(cache->list[0].ring.limit, 64 - 1);
+}
