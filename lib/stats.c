@@ -4,8 +4,8 @@
  *
  * Owns: nothing; reads counters of caches, depots and zones where they are
  * kept, without a lock but the zone's for the free blocks by order, and without
- * a claim.  So each counter is monotone, and the sum of the states is exact
- * when the callers rest.
+ * a claim.  So each counter is monotone, no state is above what is managed, and
+ * their sum is exact when the callers rest.
  *
  *   used = managed - free - cached - depot       alloc - free totals = blocks
  *
@@ -77,9 +77,14 @@ static void zone_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 	s->depot_gets = GET(z->depot_gets);
 	s->depot_puts = GET(z->depot_puts);
 	caches_merge(heap, z, s);
-	s->managed_pages = GET(z->managed_pages);
 	s->free_pages = GET(z->free_pages);
 	s->depot_pages = pcpi_zone_depot_pages(z);
+	s->managed_pages = GET(z->managed_pages);
+	/* Pages are free a moment before they are managed, and one that moves may
+	 * be seen twice. */
+	s->free_pages = pcpi_min(s->free_pages, s->managed_pages);
+	s->depot_pages = pcpi_min(s->depot_pages, s->managed_pages);
+	s->cached_pages = pcpi_min(s->cached_pages, s->managed_pages);
 	held = s->free_pages + s->depot_pages + s->cached_pages;
 	s->used_pages = s->managed_pages - pcpi_min(held, s->managed_pages);
 	s->used_blocks = s->alloc_total - pcpi_min(s->free_total, s->alloc_total);

@@ -13,7 +13,7 @@ extern "C" {
 
 /*
  * managed_pages = free_pages + cached_pages + depot_pages + used_pages, exact
- * while the callers rest.
+ * while the callers rest; none of the four is ever above managed_pages.
  */
 struct pcpa_stats {
 	size_t struct_size;

@@ -7,6 +7,7 @@
  */
 #include <json-c/json.h>
 
+#include "../../lib/heap.h"
 #include "../support/heap_fixture.h"
 
 #define MAX_BLOCKS 2048u
@@ -184,6 +185,20 @@ Test(stats, counters_never_fall_while_threads_work)
 	cr_expect_eq(stats_summed(c[0].heap).used_blocks, 0);
 	expect_all_free(c[0].heap);
 	heap_end(c[0].heap);
+}
+
+/* A reader may look between the two stores of a zone that grows. */
+Test(stats, no_state_is_above_managed)
+{
+	struct pcpa_heap *heap = heap_fixed(8 * MIB, 0);
+	struct pcpi_zone *zone = &heap->env.zones[0];
+	uint64_t managed = zone->managed_pages;
+
+	zone->managed_pages = zone->free_pages / 2;
+	cr_expect_eq(stats_of(heap, -1).free_pages, zone->managed_pages);
+	cr_expect_eq(stats_of(heap, -1).used_pages, 0);
+	zone->managed_pages = managed;
+	heap_end(heap);
 }
 
 /* ---- struct_size --------------------------------------------------------------------- */
