@@ -146,10 +146,17 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 				  unsigned flags)
 {
 	struct pcpi_request req;
-	int saved = errno, err = request_check(heap, order, flags, &req);
+	int saved = errno, err;
 	uint32_t pfn;
 	void *block;
 
+	/* Cut short, or no sequences for this thread: the mark will do. */
+	if (PCPI_RSEQ && heap) {
+		block = pcpi_hot_alloc(&heap->hot, order, flags, true);
+		if (block)
+			return block;
+	}
+	err = request_check(heap, order, flags, &req);
 	if (!err && pcpi_route_take(&req, &pfn, 1) == 0)
 		err = -ENOMEM;
 	if (err) {
@@ -167,10 +174,8 @@ PCPI_EXPORT PCPI_HOT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
 {
 	void *block = NULL;
 
-	if (pcpi_likely((order | flags) == 0 && heap))
-		block = pcpi_hot_alloc(&heap->hot, 0);
-	else if (order < PCPI_PCP_ORDERS && flags == 0 && heap)
-		block = pcpi_hot_alloc(&heap->hot, order);
+	if (pcpi_likely(heap != NULL))
+		block = pcpi_hot_alloc(&heap->hot, order, flags, !PCPI_RSEQ);
 	return pcpi_likely(block != NULL) ? block
 					  : alloc_slow(heap, order, flags);
 }
@@ -293,7 +298,17 @@ static void free_refuse(struct pcpa_heap *heap, const void *block,
 		abort();
 }
 
-/* order: what the caller says, or -1. */
+/* What was cut short, or a thread without sequences: the mark will do. */
+static bool free_marked(struct pcpa_heap *heap, void *block, int said)
+{
+	if (!PCPI_RSEQ)
+		return false;
+	return said < 0 ? pcpi_hot_free(&heap->hot, block, true)
+			: pcpi_hot_free_sized(&heap->hot, block, (unsigned)said,
+					      true);
+}
+
+/* said: the order that the caller says, or -1. */
 static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
 {
 	unsigned order = 0;
@@ -302,7 +317,8 @@ static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
 	uint32_t pfn = 0;
 
 	/* relaxed: set before the child had a second thread. */
-	if (!block || !heap || pcpi_load_relaxed(&heap->forked))
+	if (!block || !heap || pcpi_load_relaxed(&heap->forked) ||
+	    free_marked(heap, block, said))
 		return;
 	why = free_fault(heap, block, &pfn, &order);
 	if (!why && said >= 0 && (unsigned)said != order)
@@ -316,7 +332,7 @@ static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
 
 PCPI_EXPORT PCPI_HOT void pcpa_free(struct pcpa_heap *heap, void *block)
 {
-	if (pcpi_likely(heap != NULL) && pcpi_hot_free(&heap->hot, block))
+	if (pcpi_likely(heap != NULL) && pcpi_hot_free(&heap->hot, block, !PCPI_RSEQ))
 		return;
 	free_slow(heap, block, -1);
 }
@@ -324,8 +340,8 @@ PCPI_EXPORT PCPI_HOT void pcpa_free(struct pcpa_heap *heap, void *block)
 PCPI_EXPORT PCPI_HOT void pcpa_free_sized(struct pcpa_heap *heap, void *block,
 				 unsigned order)
 {
-	if (pcpi_likely(order < PCPI_PCP_ORDERS && heap) &&
-	    pcpi_hot_free_sized(&heap->hot, block, order))
+	if (pcpi_likely(heap != NULL) &&
+	    pcpi_hot_free_sized(&heap->hot, block, order, !PCPI_RSEQ))
 		return;
 	free_slow(heap, block, (int)pcpi_min(order, (unsigned)INT16_MAX));
 }
@@ -336,7 +352,7 @@ static void free_each(struct pcpa_heap *heap, void **blocks, size_t n, int order
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (!pcpi_hot_free(&heap->hot, blocks[i]))
+		if (!pcpi_hot_free(&heap->hot, blocks[i], !PCPI_RSEQ))
 			free_slow(heap, blocks[i], order);
 }
 

@@ -24,9 +24,9 @@ static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	struct pcpi_ring *ring = &list->ring;
 	uint32_t end;
 
-	if (!pcpi_hot_enter(c))
+	if (!pcpi_mark_enter(c))
 		return 0;
-	pcpi_cache_tuck(c, order);
+	pcpi_cache_tuck(c);
 	end = ((ring->head - 1) & ring->mask) + 1;
 	n = pcpi_min(pcpi_min(n, pcpi_ring_len(ring)), end);
 	pcpi_convert_to_addrs(&range, hot->wide, ring->slots + (end - n), blocks,
@@ -34,7 +34,7 @@ static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	/* relaxed: the mark, C1. */
 	pcpi_store_relaxed(&ring->head, ring->head - n);
 	pcpi_counter_add(&list->allocs, n);
-	pcpi_hot_leave(c);
+	pcpi_mark_leave(c);
 	return n;
 }
 
@@ -67,7 +67,7 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	uint32_t *slots, run, room;
 	bool ok;
 
-	if (!pcpi_hot_enter(c))
+	if (!pcpi_mark_enter(c))
 		return 0;
 	/* A slot stays for the front, which the next to enter tucks in. */
 	room = pcpi_ring_room(ring);
@@ -79,7 +79,7 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 		run = 0;
 	/* relaxed: the mark, C1. */
 	pcpi_store_relaxed(&ring->head, ring->head + run);
-	pcpi_hot_leave(c);
+	pcpi_mark_leave(c);
 	return run;
 }
 

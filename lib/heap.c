@@ -13,7 +13,6 @@
 struct pcpi_lock pcpi_heaps_lock = PCPI_LOCK_INIT(PCPI_RANK_HEAPS);
 CDS_LIST_HEAD(pcpi_heaps);
 
-static uint64_t last_id; /* heaps lock: E3 */
 
 /* The first arena on demand is 1/64 of the maximum; see PCPI_GROWTH_BYTES_MAX. */
 #define GROWTH_SHARE 64u
@@ -207,6 +206,7 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 	h->env.window_pfn_shift = h->space.window_shift - h->space.page_shift;
 	h->env.checks = options_flags & PCPA_HEAP_CHECKS;
 	h->env.exchange = pcpi_sys->membarrier_register() != 0;
+	h->env.rseq = pcpi_rseq_setup() && !h->env.exchange; /* RS2 */
 	h->env.free_high_batch = pcpi_policy_free_high_batch(
 		data_cache_bytes(), pcpi_sys_page_bytes(),
 		pcpi_policy_batch(UINT64_C(1) << 18, pcpi_sys_page_bytes()));
@@ -329,7 +329,6 @@ static void heap_publish(struct pcpa_heap *h)
 {
 	pcpi_lock_take(&pcpi_heaps_lock);
 	h->slot = slot_free();
-	h->hot.id = ++last_id; /* E3 */
 	h->hot.entry = (uint32_t)(h->slot % PCPI_ENTRIES *
 				  sizeof(struct pcpi_entry));
 	cds_list_add(&h->link, &pcpi_heaps); /* E1 */
@@ -491,8 +490,10 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	/* A thread that is ending, which is no call, has nothing in its hand. */
 	pcpi_lock_take(&pcpi_heaps_lock);
 	busy = blocks_out(h) > 0;
-	if (!busy)
+	if (!busy) {
+		pcpi_thread_forget(h); /* E3 */
 		cds_list_del(&h->link);
+	}
 	pcpi_lock_drop(&pcpi_heaps_lock);
 	if (busy)
 		return -EBUSY;

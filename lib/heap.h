@@ -15,7 +15,8 @@
  *
  * E1  A heap that is in the list of heaps is whole.
  * E2  Caches are added and never removed while the heap lives (C6).
- * E3  id is unique in the process for ever; slot is unique among living heaps.
+ * E3  A heap that is gone is in no thread's table; slot is unique among living
+ *     heaps.
  *
  * Concurrency: locks HEAPS (the list and slots), DRAIN (one sweep), THREADS
  * (adding and adopting caches).  Failure: creation unwinds to nothing.
@@ -101,6 +102,10 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 
 /* The calling thread's blocks to the depots. */
 void pcpi_thread_flush(struct pcpa_heap *heap);
+
+/* Under the HEAPS lock, the callers being quiet: takes the heap out of the tables
+ * of all threads, so that another heap at its address is not taken for it. */
+void pcpi_thread_forget(struct pcpa_heap *heap);
 
 /* At the first heap: the key whose destructor gives caches back. */
 int pcpi_thread_setup(void);

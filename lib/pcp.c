@@ -72,6 +72,7 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 	c->zone = zone;
 	c->first_pfn = zone->first_pfn;
 	c->nr_pfns = zone->nr_pfns;
+	c->by_mark = 1; /* until it has an owner who can do without */
 	c->claim = env->exchange || env->checks ? PCPI_CLAIM_SLOW : 0;
 	c->peers = (struct pcpi_cache **)(void *)at;
 	at += peers_bytes(env);
@@ -484,7 +485,7 @@ void pcpi_cache_empty_claimed(struct pcpi_cache *c, uint64_t *moved)
 	uint64_t pages;
 	unsigned o;
 
-	pcpi_cache_tuck_all(c); /* C7 */
+	pcpi_cache_tuck(c); /* C7 */
 	pages = pcpi_cache_count(c);
 	outboxes_empty_claimed(c, moved);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)

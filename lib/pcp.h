@@ -17,22 +17,25 @@
  * Owner-biased access (design.md D5; proof in docs/memory-order.md).  The
  * owner sets `busy` with a plain store and then reads `claim`; a drainer sets
  * `claim`, has every processor pass a barrier (membarrier), and then reads
- * `busy`.  At least one of them sees the other.
+ * `busy`.  At least one of them sees the other.  Hits are shorter than that where
+ * the kernel has restartable sequences: they set nothing, and the drainer has
+ * those that are inside one begin again (pcp_move.h).
  *
- * C1  The rings are touched only by the owner with busy set after it saw no
- *     CLAIMED, or by the one drainer that set CLAIMED and then saw busy clear.
+ * C1  The rings are touched only by the owner, with busy set after it saw no
+ *     CLAIMED or in a sequence that saw neither, or by the one drainer that set
+ *     CLAIMED, cut sequences short, and then saw busy clear.
  * C2  busy is never held across a lock, a system call, a claim or a callback.
  * C3  The owner never waits: on a claim it goes around its cache.
  * C4  Each list: frees = allocs + len + out - in, so that frees are not counted.
  *     What the cache holds is the sum of len << order, and not kept either.
  * C5  A ring operation commits with one store.
  * C6  Cache memory lives as long as its heap; adoption clears no claim.
- * C7  Between pcpi_cache_enter() and leave, and in a claim, no front has a block.
+ * C7  Between pcpi_cache_enter() and leave, and in a claim, the front has no block.
  * C8  Where membarrier is refused, and with PCPA_HEAP_CHECKS, `claim` has SLOW
  *     set for good, so that every call goes the slow way: there the mark is
  *     exchanged in the first case, and double frees are looked for in the other.
  *
- * Cost: a hit is 26 to 55 instructions (pcp_hot.h); a refill or a hand-over two
+ * Cost: a hit is some 40 instructions (pcp_hot.h); a refill or a hand-over two
  * lock operations a batch.  Failure: refill returns 0.
  * Proved by tests/unit/test_pcp.c, test_pcp_claim.c, tests/conc/,
  * tests/spin/claim.pml.
@@ -55,24 +58,11 @@ enum pcpi_claim {
 	PCPI_CLAIM_SLOW = 4,	/* C8 */
 };
 
-/*
- * A list of one order: a ring, and `front`, one block before the ring's hot end,
- * as an address.  What is freed and allocated again at once goes through it
- * without a conversion and without waiting for the ring's head, which would be
- * stored and loaded twice in a pair.  Whoever enters on a slow path moves it into
- * the ring first (C7), so that only the hot path knows of it.
- *
- * Where orders are mixed the processor can't foresee whether a front is taken,
- * and each surprise costs more than the front saves: only a list that is used
- * alone has it, as the policy's last look found (pcp_tune.c).
- */
+/* A list of one order. */
 struct pcpi_pcp_list {
-	void *front;	       /* a block, NULL or PCPI_FRONT_OFF */
 	struct pcpi_ring ring; /* its limit: r, see pcp_tune.h */
 	uint64_t allocs;       /* r: blocks */
 };
-
-#define PCPI_FRONT_OFF ((void *)1)
 
 /* Why pages left a cache; indexes the counters. */
 enum pcpi_drain_reason {
@@ -94,6 +84,7 @@ struct pcpi_pcp_env {
 	unsigned window_pfn_shift;  /* c: pfn >> this = window */
 	bool checks;		 /* c: PCPA_HEAP_CHECKS */
 	bool exchange;		 /* c: C8 */
+	bool rseq;		 /* c: hits are sequences, where the thread can */
 	bool free_high_batch;	 /* c: a large data cache */
 	struct pcpi_trace trace;
 };
@@ -105,12 +96,32 @@ struct pcpi_outbox {
 	uint32_t pfns[PCPI_PCP_ORDERS][PCPI_CHUNK];
 };
 
-/* o: owner with the mark, or the drainer (C1); c: fixed; a: atomic; r: owner,
- * read by anyone. */
+/*
+ * The front is one block of order 0 before its ring's hot end, as an address: what
+ * is freed and allocated again at once goes through it without a conversion and
+ * without waiting for the ring's head, which would be stored and loaded twice in
+ * a pair.  Whoever enters on a slow path moves it into the ring first (C7), so
+ * that only the hot path knows of it.
+ *
+ * Where orders are mixed the processor can't foresee whether the front is taken,
+ * and each surprise costs more than the front saves: it is off unless the policy's
+ * last look found order 0 used alone (pcp_tune.c).
+ */
+#define PCPI_FRONT_OFF ((void *)1)
+
+/* o: owner (C1), or the drainer; c: fixed; a: atomic; r: owner, read by
+ * anyone. */
 struct pcpi_cache {
 	/* First line: all that a hit of order 0 reads and writes. */
-	uint8_t busy;		     /* a: set by the owner only */
-	uint8_t claim;		     /* a: pcpi_claim */
+	union {
+		struct {
+			uint8_t busy;	 /* a: set by the owner only */
+			uint8_t claim;	 /* a: pcpi_claim */
+			uint8_t by_mark; /* r: no sequences for this owner */
+		};
+		uint32_t state; /* 0: a sequence may go on (pcp_move.h) */
+	};
+	void *front;		     /* o: a block, NULL or PCPI_FRONT_OFF */
 	uint64_t first_pfn, nr_pfns; /* c: of the zone */
 	struct pcpi_pcp_list list[PCPI_PCP_ORDERS]; /* o */
 
@@ -122,8 +133,8 @@ struct pcpi_cache {
 	uint32_t high_cap;	    /* c: what the rings can hold */
 
 	/* Policy state, owner only. */
-	void *front_rest[PCPI_PCP_ORDERS]; /* r: a front without a block */
-	uint32_t high;			   /* r */
+	void *front_rest; /* r: the front without a block */
+	uint32_t high;	  /* r */
 	uint32_t free_count, alloc_factor, free_factor;
 	uint64_t allocs_noted[PCPI_PCP_ORDERS]; /* when they were last looked at */
 	uint64_t frees_noted[PCPI_PCP_ORDERS];
@@ -172,38 +183,29 @@ bool pcpi_cache_enter(struct pcpi_cache *c);
 
 void pcpi_cache_leave(struct pcpi_cache *c);
 
-/* 1 where a front has a block; relaxed: exact for the owner. */
+/* 1 where the front has a block of this order; relaxed: exact for the owner. */
 PCPI_INLINE uint32_t pcpi_cache_front_len(const struct pcpi_cache *c,
 					  unsigned order)
 {
-	return (uintptr_t)pcpi_load_relaxed(&c->list[order].front) >
-	       (uintptr_t)PCPI_FRONT_OFF;
+	return order == 0 && (uintptr_t)pcpi_load_relaxed(&c->front) >
+				     (uintptr_t)PCPI_FRONT_OFF;
 }
 
-/* Inside (C1): moves the front of an order into its ring, C7. */
-PCPI_INLINE void pcpi_cache_tuck(struct pcpi_cache *c, unsigned order)
+/* Inside (C1): moves the front into its ring, C7. */
+PCPI_INLINE void pcpi_cache_tuck(struct pcpi_cache *c)
 {
-	struct pcpi_pcp_list *list = &c->list[order];
-	bool full = pcpi_cache_front_len(c, order);
-	void *front = pcpi_load_relaxed(&list->front); /* relaxed: C1 */
+	bool full = pcpi_cache_front_len(c, 0);
+	void *front = pcpi_load_relaxed(&c->front); /* relaxed: C1 */
 	uint32_t pfn;
 
 	/* relaxed: C1; a block is rather lost than held twice, if the thread is
 	 * cut off here.  The rest may change meanwhile: either will do. */
-	pcpi_store_relaxed(&list->front, pcpi_load_relaxed(&c->front_rest[order]));
+	pcpi_store_relaxed(&c->front, pcpi_load_relaxed(&c->front_rest));
 	if (!full)
 		return;
 	pfn = (uint32_t)((uint64_t)((char *)front - c->env->base) >>
 			 c->env->page_shift);
-	pcpi_ring_push(&list->ring, &pfn, 1);
-}
-
-PCPI_INLINE void pcpi_cache_tuck_all(struct pcpi_cache *c)
-{
-	unsigned o;
-
-	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		pcpi_cache_tuck(c, o);
+	pcpi_ring_push(&c->list[0].ring, &pfn, 1);
 }
 
 /* Owner: does what a drainer that gave up has asked for. */

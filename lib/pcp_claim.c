@@ -2,7 +2,7 @@
 /*
  * pcp_claim.c - the mark and the claim of a cache; see pcp.h, C1-C3 and C8.
  *
- * Owns: every access to busy and claim but those of pcp_hot.h.
+ * Owns: every access to busy and claim but those of pcp_move.h.
  *
  *   claim:  NONE --drainer--> CLAIMED --emptied--> NONE
  *             ^                  |
@@ -36,7 +36,7 @@ bool pcpi_cache_enter(struct pcpi_cache *c)
 		pcpi_cache_leave(c);
 		return false;
 	}
-	pcpi_cache_tuck_all(c); /* C7 */
+	pcpi_cache_tuck(c); /* C7 */
 	return true;
 }
 
@@ -71,7 +71,7 @@ bool pcpi_cache_is_claimed(const struct pcpi_cache *c)
 bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 {
 	/* docs/memory-order.md, "Claiming"; pairs with pcpi_cache_leave() and
-	 * pcpi_hot_leave(). */
+	 * pcpi_mark_leave(). */
 	return pcpi_load_seq_cst(&c->busy) == 0;
 }
 
@@ -79,7 +79,7 @@ void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state)
 {
 	unsigned slow = pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_SLOW; /* relaxed: C8 */
 
-	/* release: pairs with pcpi_cache_enter(), pcpi_hot_enter() and, where it
+	/* release: pairs with pcpi_cache_enter(), pcpi_mark_enter() and, where it
 	 * is PENDING, with pcpi_cache_settle(). */
 	pcpi_store_release(&c->claim, (uint8_t)(slow | (unsigned)state));
 }

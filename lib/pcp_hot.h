@@ -12,24 +12,30 @@
  * has bench/count-instructions count:
  *
  *                 alloc  free
- *   order0-front     32    40   the block freed last
- *   order0-ring      44    54
- *   order2-ring      60    54   stands for orders 1 to 3
+ *   order0-front     26    33   the block freed last
+ *   order0-ring      42    45
+ *   order2-ring      42    47   stands for orders 1 to 3
  *
- *   alloc  entry of the thread's table by heap -> heap's id -> busy? -> mark ->
- *          claim? -> front, else ring: empty? -> pop -> count -> unmark
- *   free   entry, id, address in the zone and page-aligned (one compare: the
- *          bits below the page rotate to the top) -> order byte -> busy? ->
- *          mark -> claim? -> front, else ring: push -> unmark -> limit?
+ *   alloc  entry of the thread's table by heap -> is it the heap's? -> front has
+ *          a block and order 0 is wanted: take it; else pop of the order's ring
+ *          -> count
+ *   free   entry, address in the zone and page-aligned (one compare: the bits
+ *          below the page rotate to the top) -> front empty and the order byte
+ *          says 0: put it there; else push -> limit?
+ *   either way the move announces itself, tests mark, claim and by_mark in one
+ *   compare, and commits with its last store (pcp_move.h)
  *
  * HO1  Every test that fails leads out with nothing changed.
- * HO2  An entry with the heap's id holds a cache of this thread for this heap:
- *     ids are never used twice, and 0 is no heap's.
+ * HO2  An entry with the heap's address holds a cache of this thread for this heap:
+ *     a heap that ends is taken out of all tables (thread.c).
  *
- * The list's address is computed from the order, and nothing branches on it.  A
- * branch for order 0 is better by 1 ns where only that is used, since the
- * address then doesn't wait for the order byte (D4), and worse by 6 ns where
- * orders are mixed; the front makes up for the former.
+ * A list's address is computed from the order, and nothing branches on it but
+ * after the front, whose use is foreseen by the processor because it is on only
+ * while order 0 is used alone.  A branch for order 0 was worth 1 ns there, and cost
+ * 6 where orders are mixed.
+ *
+ * `by_mark`: where the moves are not made as sequences; the functions of api.c try
+ * the other way once more before anything slow.
  *
  * Concurrency: see pcp.h.  Proved by tests/unit/test_heap.c, tests/conc/,
  * tests/budget/.
@@ -38,13 +44,12 @@
 #define PCPI_PCP_HOT_H
 
 #include "page.h"
-#include "pcp.h"
+#include "pcp_move.h"
 
 /* What every call reads of a heap; all fixed after creation. */
 struct pcpi_hot {
 	char *base;
 	uint8_t *orders;   /* page.h */
-	uint64_t id;	   /* HO2 */
 	uint32_t entry;	   /* byte offset in the thread's table */
 	uint32_t page_shift;
 	bool wide; /* convert.h */
@@ -54,7 +59,7 @@ struct pcpi_hot {
 #define PCPI_ENTRIES 64u
 
 struct pcpi_entry {
-	uint64_t id; /* HO2 */
+	const struct pcpi_hot *heap; /* HO2 */
 	struct pcpi_cache *cache;
 };
 
@@ -70,11 +75,11 @@ PCPI_INLINE struct pcpi_entry *pcpi_hot_entry(const struct pcpi_hot *hot)
 /* The calling thread's cache for the heap, or NULL. */
 PCPI_INLINE struct pcpi_cache *pcpi_hot_cache(const struct pcpi_hot *hot)
 {
-	struct pcpi_entry *entry = pcpi_hot_entry(hot);
-
+	const struct pcpi_entry *entry = pcpi_hot_entry(hot);
 	struct pcpi_cache *c;
 
-	if (pcpi_unlikely(entry->id != hot->id))
+	/* relaxed: what another thread writes here concerns no heap in use. */
+	if (pcpi_unlikely(pcpi_load_relaxed(&entry->heap) != hot))
 		return NULL;
 	c = entry->cache;
 	if (!c)
@@ -82,95 +87,72 @@ PCPI_INLINE struct pcpi_cache *pcpi_hot_cache(const struct pcpi_hot *hot)
 	return c;
 }
 
-/* Sets the mark; false with the mark clear when the slow way must be taken. */
-PCPI_INLINE bool pcpi_hot_enter(struct pcpi_cache *c)
-{
-	/* Nobody else writes it; set means that we interrupted ourselves. */
-	if (pcpi_unlikely(c->busy))
-		return false;
-	/* relaxed: ordered by the drainer's membarrier. */
-	pcpi_store_relaxed(&c->busy, 1);
-	pcpi_compiler_barrier();
-	/* acquire: pairs with pcpi_cache_claim_end(). */
-	if (pcpi_likely(pcpi_zero_acquire(&c->claim)))
-		return true;
-	/* release: pairs with pcpi_cache_claimed_quiet(). */
-	pcpi_store_release(&c->busy, 0);
-	return false;
-}
-
-PCPI_INLINE void pcpi_hot_leave(struct pcpi_cache *c)
-{
-	/* release: pairs with pcpi_cache_claimed_quiet(). */
-	pcpi_store_release(&c->busy, 0);
-}
-
-/* The last of the ring; the mark is set.  NULL: empty. */
-PCPI_INLINE void *pcpi_hot_pop(const struct pcpi_hot *hot,
-			       struct pcpi_ring *ring)
-{
-	uint32_t head = ring->head, pfn;
-
-	if (pcpi_unlikely(head == ring->tail))
-		return NULL;
-	pfn = ring->slots[--head & ring->mask];
-	/* relaxed: C1; statistics read it late. */
-	pcpi_store_relaxed(&ring->head, head);
-	return hot->base + ((size_t)pfn << hot->page_shift);
-}
-
-/* Requires order < PCPI_PCP_ORDERS.  NULL: go the slow way. */
-PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order)
+/* NULL: nothing was done, go the slow way. */
+PCPI_INLINE void *pcpi_hot_alloc(const struct pcpi_hot *hot, unsigned order,
+				 unsigned flags, bool by_mark)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
 	struct pcpi_pcp_list *list;
-	void *block;
+	uint32_t pfn;
+	void *front;
 
-	if (pcpi_unlikely(!c) || !pcpi_hot_enter(c))
+	if (pcpi_unlikely(!c))
+		return NULL;
+	front = pcpi_load_relaxed(&c->front); /* relaxed: the move looks again. */
+	if (pcpi_likely((uintptr_t)front > (uintptr_t)PCPI_FRONT_OFF) &&
+	    pcpi_likely((order | flags) == 0)) {
+		if (!pcpi_move_front_out(c, front, by_mark))
+			return NULL;
+		pcpi_counter_inc(&c->list[0].allocs);
+		return front;
+	}
+	if (pcpi_unlikely(order >= PCPI_PCP_ORDERS || flags != 0))
 		return NULL;
 	list = &c->list[order];
-	block = pcpi_load_relaxed(&list->front); /* relaxed: C1 */
-	if (pcpi_likely((uintptr_t)block > (uintptr_t)PCPI_FRONT_OFF)) {
-		pcpi_store_relaxed(&list->front, NULL); /* relaxed: C1, C5 */
-	} else {
-		block = pcpi_hot_pop(hot, &list->ring);
-		if (pcpi_unlikely(!block)) {
-			pcpi_hot_leave(c);
-			return NULL;
-		}
-	}
+	if (!pcpi_move_pop(c, &list->ring, &pfn, by_mark))
+		return NULL;
 	pcpi_counter_inc(&list->allocs);
-	pcpi_hot_leave(c);
-	return block;
+	return hot->base + ((size_t)pfn << hot->page_shift);
 }
 
-/* Puts a block into the front of its list or on its ring; false: go the slow
- * way.  The ring has room, since its limit is below its capacity
- * (PCPI_RING_MARGIN). */
-PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned order,
-			       uint64_t pfn, void *block)
+/* One compare with memory and a jump, which compilers make of no atomic load.
+ * relaxed: the move looks again. */
+PCPI_INLINE bool pcpi_hot_front_empty(const struct pcpi_cache *c)
 {
-	struct pcpi_pcp_list *list = &c->list[order];
-	struct pcpi_ring *ring = &list->ring;
-	uint32_t head, len;
+#if PCPI_RSEQ
+	__asm__ __volatile__ goto("cmpq $0, %0\n\tjne %l[full]"
+				  :
+				  : "m"(c->front)
+				  : "memory", "cc"
+				  : full);
+	return true;
+full:
+	return false;
+#else
+	return !pcpi_load_relaxed(&c->front); /* relaxed: see above. */
+#endif
+}
 
-	if (!pcpi_hot_enter(c))
+/* Puts a block into the front or on its ring; false: nothing was done.
+ * byte: of the order, as in page.h, which is closest at hand. */
+PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned byte, uint64_t pfn,
+			       void *block, bool by_mark)
+{
+	struct pcpi_ring *ring;
+	uint32_t head;
+
+	if (pcpi_likely(pcpi_hot_front_empty(c)) && pcpi_likely(byte == 1))
+		return pcpi_move_front_in(c, block, by_mark);
+	if (pcpi_unlikely(byte - 1 >= PCPI_PCP_ORDERS))
 		return false;
-	/* relaxed: C1. */
-	if (pcpi_likely(!pcpi_load_relaxed(&list->front))) {
-		/* relaxed: C1, C5; statistics read it late. */
-		pcpi_store_relaxed(&list->front, block);
-		pcpi_hot_leave(c);
-		return true;
-	}
-	head = ring->head;
-	ring->slots[head++ & ring->mask] = (uint32_t)pfn;
-	/* relaxed: C1, C5; statistics read it late. */
-	pcpi_store_relaxed(&ring->head, head);
-	len = head - ring->tail;
-	pcpi_hot_leave(c);
-	if (pcpi_unlikely(len >= ring->limit))
-		pcpi_cache_trim(c, order);
+	ring = &c->list[byte - 1].ring;
+	/* Keeps the address in its register: computed again from the order it
+	 * takes one more, which must be saved. */
+	__asm__("" : "+r"(ring));
+	if (!pcpi_move_push(c, ring, (uint32_t)pfn, &head, by_mark))
+		return false;
+	if (pcpi_unlikely(head - ring->tail >= ring->limit))
+		pcpi_cache_trim(c, byte - 1);
 	return true;
 }
 
@@ -186,30 +168,28 @@ PCPI_INLINE bool pcpi_hot_pfn(const struct pcpi_hot *hot,
 }
 
 /* False: nothing was done, go the slow way. */
-PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block)
+PCPI_INLINE bool pcpi_hot_free(const struct pcpi_hot *hot, void *block,
+			       bool by_mark)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
 	uint64_t pfn;
-	unsigned order;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
 		return false;
-	order = pcpi_page_read(hot->orders, pfn) - 1u;
-	if (pcpi_unlikely(order >= PCPI_PCP_ORDERS))
-		return false;
-	return pcpi_hot_push(c, order, pfn, block);
+	return pcpi_hot_push(c, pcpi_page_read(hot->orders, pfn), pfn, block,
+			     by_mark);
 }
 
-/* Requires order < PCPI_PCP_ORDERS. */
+/* The same where the caller says the order. */
 PCPI_INLINE bool pcpi_hot_free_sized(const struct pcpi_hot *hot, void *block,
-				     unsigned order)
+				     unsigned order, bool by_mark)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(hot);
 	uint64_t pfn;
 
 	if (pcpi_unlikely(!c) || !pcpi_hot_pfn(hot, c, block, &pfn))
 		return false;
-	return pcpi_hot_push(c, order, pfn, block);
+	return pcpi_hot_push(c, order + 1, pfn, block, by_mark);
 }
 
 #endif

@@ -21,13 +21,11 @@ static uint32_t next_target(const struct pcpi_cache *c,
 	return ps->legacy ? high : pcpi_min(high, count + ps->depot_batch);
 }
 
-/* Pages that the next free of an order may put into its front, which has no
+/* Pages that the next free of an order may put into the front, which has no
  * limit. */
 static uint32_t front_may_take(const struct pcpi_cache *c, unsigned order)
 {
-	return !c->front_rest[order] && !pcpi_cache_front_len(c, order)
-		       ? 1u << order
-		       : 0;
+	return order == 0 && !c->front_rest && !pcpi_cache_front_len(c, 0);
 }
 
 /*
@@ -107,29 +105,28 @@ struct pcp_past {
 	bool freed[PCPI_PCP_ORDERS];
 };
 
-/* A list gets its front back when so many blocks went through it and none
- * through another; a few don't tell. */
+/* The front comes back when so many blocks of order 0 went through the cache and
+ * none of another; a few don't tell. */
 #define FRONT_BLOCKS 64u
 
-static void fronts_switch(struct pcpi_cache *c, unsigned lists, unsigned last,
-			  uint64_t blocks)
+static void front_switch(struct pcpi_cache *c, const struct pcp_past *past,
+			 bool others)
 {
-	unsigned o;
+	uint64_t blocks = past->allocs + past->frees;
 
-	if (lists == 0 || (lists == 1 && blocks < FRONT_BLOCKS))
-		return;
-	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+	if (others)
 		/* relaxed: a sweep reads it, and either value will do. */
-		pcpi_store_relaxed(&c->front_rest[o], lists == 1 && o == last
-							      ? NULL
-							      : PCPI_FRONT_OFF);
+		pcpi_store_relaxed(&c->front_rest, PCPI_FRONT_OFF);
+	else if (blocks >= FRONT_BLOCKS)
+		pcpi_store_relaxed(&c->front_rest, NULL); /* relaxed: as above. */
 }
 
 static struct pcp_past past_take(struct pcpi_cache *c)
 {
 	struct pcp_past past = { 0 };
 	uint64_t allocs, frees;
-	unsigned lists = 0, last = 0, o;
+	bool others = false;
+	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		allocs = c->list[o].allocs - c->allocs_noted[o];
@@ -144,12 +141,9 @@ static struct pcp_past past_take(struct pcpi_cache *c)
 		past.freed[o] = frees > 0;
 		if (allocs > 0)
 			c->list_tick[o] = 0; /* kept() dates it */
-		if (allocs + frees > 0) {
-			lists++;
-			last = o;
-		}
+		others |= o > 0 && allocs + frees > 0;
 	}
-	fronts_switch(c, lists, last, past.allocs + past.frees);
+	front_switch(c, &past, others);
 	return past;
 }
 

@@ -8,6 +8,7 @@
  *   claim every cache                 one compare and swap each
  *   membarrier                        once: owners that read "no claim" before
  *                                     it have their mark visible after it
+ *   membarrier for sequences          once: hits that read "no claim" begin again
  *   until the deadline: each claimed cache whose owner is out is emptied
  *   what is left stays pending: its owner flushes it at its next call; if it
  *                                     has ended meanwhile, it is out: emptied
@@ -24,8 +25,8 @@
  * owner are only asked, the caller answers at once: requests of orders that
  * caches don't hold never come to it.
  *
- * Cost: one membarrier, which interrupts every processor that runs a thread of
- * the process, and a zone lock a batch of blocks.
+ * Cost: one membarrier of each kind, which interrupts every processor that runs a
+ * thread of the process, and a zone lock a batch of blocks.
  * Failure: -ETIMEDOUT, counted in the caches' busy_skipped.
  */
 #include <errno.h>
@@ -83,12 +84,15 @@ static unsigned claim_all(struct pcpa_heap *heap)
 	return n;
 }
 
-/* False: marks may be hidden in the processors' store buffers. */
-static bool marks_show(const struct pcpa_heap *heap)
+/* False: marks may be hidden in the processors' store buffers, or owners inside a
+ * sequence.  In this order: a sequence that begins after the first barrier sees
+ * the claim, one that began before it is cut short by the second. */
+static bool owners_show(const struct pcpa_heap *heap)
 {
 	if (heap->env.exchange || (heap->options_flags & PCPA_HEAP_NO_IPI))
 		return true;
-	return pcpi_sys->membarrier() == 0;
+	return pcpi_sys->membarrier() == 0 &&
+	       (!heap->env.rseq || pcpi_sys->membarrier_rseq() == 0);
 }
 
 /* One pass over the claimed caches; returns how many are still marked. */
@@ -145,7 +149,7 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 	uint64_t deadline = pcpi_sys->clock_ns() + wait_ns;
 	unsigned left = claim_all(heap);
 
-	if (left > 0 && marks_show(heap))
+	if (left > 0 && owners_show(heap))
 		while ((left = empty_quiet(heap, moved)) > 0 &&
 		       pcpi_sys->clock_ns() < deadline)
 			pcpi_sys->yield();

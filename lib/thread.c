@@ -5,7 +5,7 @@
  * Owns: the thread-local pointer, the threads' records, the making and
  * adopting of caches, and what happens when a thread ends.
  *
- *   pcpi_table --> record: [slot 0: id, cache][slot 1: ...] ... tid
+ *   pcpi_table --> record: [slot 0: heap, cache][slot 1: ...] ... tid
  *       |                            |
  *       |                            +--> cache of the caller's node
  *       +--> `nobody` before the first call, `gone` after the thread's end:
@@ -33,6 +33,7 @@
 #include "bits.h"
 #include "pcp_tune.h"
 #include "rcu.h"
+#include "rseq.h"
 
 /* o: the thread; l: pool_lock. */
 struct thread_record {
@@ -147,6 +148,7 @@ static void cache_own(struct pcpi_cache *c, struct thread_record *self,
 
 	for (z = 0; z < c->env->nr_zones; z++)
 		c->peers[z] = NULL;
+	c->by_mark = !(c->env->rseq && pcpi_rseq_ready());
 	c->root = root ? root : c;
 	c->root->peers[c->zone->config.position] = c; /* TH2 */
 	pcpi_store_relaxed(&c->tid, self->tid); /* relaxed: a statistic. */
@@ -246,19 +248,39 @@ static struct pcpi_entry *entry_of(struct thread_record *self,
 	return (struct pcpi_entry *)(void *)((char *)self + heap->hot.entry);
 }
 
+static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
+		      struct pcpi_cache *c)
+{
+	struct pcpi_entry *entry = entry_of(self, heap);
+
+	entry->cache = c;
+	/* relaxed: for this thread; see entry_clear(). */
+	pcpi_store_relaxed(&entry->heap, &heap->hot);
+}
+
+/* Where another thread's is cleared, that one may just put another heap there,
+ * whose entry may be lost by that: it is found again. */
+static void entry_clear(struct thread_record *of, const struct pcpa_heap *heap)
+{
+	struct pcpi_entry *entry = entry_of(of, heap);
+
+	/* relaxed: the callers of this heap are quiet. */
+	if (pcpi_load_relaxed(&entry->heap) == &heap->hot)
+		pcpi_store_relaxed(&entry->heap, NULL);
+}
+
 /* Makes sure that the entry has the thread's cache of its own node. */
 static struct pcpi_cache *home_get(struct pcpa_heap *heap,
 				   struct thread_record *self)
 {
-	struct pcpi_entry *entry = entry_of(self, heap);
-	struct pcpi_cache *c;
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 
-	if (entry->id == heap->hot.id)
-		return entry->cache;
+	if (c)
+		return c;
 	c = peer_get(heap, pcpi_heap_local_zone(heap), self,
 		     registry_find(heap, self));
 	if (c)
-		*entry = (struct pcpi_entry){ .id = heap->hot.id, .cache = c };
+		entry_set(self, heap, c);
 	return c;
 }
 
@@ -288,8 +310,7 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 	next = pcpi_thread_cache(heap, zone);
 	if (!next)
 		return NULL;
-	*entry_of(record_self(), heap) =
-		(struct pcpi_entry){ .id = heap->hot.id, .cache = next };
+	entry_set(record_self(), heap, next);
 	pcpi_cache_flush(c);
 	return next;
 }
@@ -368,6 +389,20 @@ int pcpi_thread_setup(void)
 	return setup_error;
 }
 
+void pcpi_thread_forget(struct pcpa_heap *heap)
+{
+	struct thread_record *owner;
+	struct pcpi_cache *c;
+
+	pcpi_list_each(c, &heap->caches, registry) {
+		/* acquire: pairs with cache_own(); owners end under this lock. */
+		owner = (struct thread_record *)(uintptr_t)pcpi_load_acquire(
+			&c->owner);
+		if (owner)
+			entry_clear(owner, heap);
+	}
+}
+
 /* ---- Fork ------------------------------------------------------------------------ */
 
 void pcpi_thread_freeze(void)
@@ -388,8 +423,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 	if (!(heap->options_flags & PCPA_HEAP_COW)) {
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);
-		if (entry_of(self, heap)->id == heap->hot.id)
-			*entry_of(self, heap) = (struct pcpi_entry){ 0 };
+		entry_clear(self, heap);
 		return;
 	}
 	pcpi_list_each(c, &heap->caches, registry) {

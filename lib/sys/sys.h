@@ -65,6 +65,14 @@ struct pcpi_sys {
 	int (*membarrier_register)(void);
 	/* Every running thread of the process passes a full barrier. */
 	int (*membarrier)(void);
+	/* Where each thread has its struct rseq, in bytes from its thread pointer;
+	 * an error where the C library registers none. */
+	int (*rseq_offset)(ptrdiff_t *out);
+	/* Prepares for membarrier_rseq(); an error where it is refused. */
+	int (*membarrier_rseq_register)(void);
+	/* Every thread of the process that is inside a restartable sequence is
+	 * sent to its abort before it goes on. */
+	int (*membarrier_rseq)(void);
 	/* Monotonic, a few ms coarse and cheap / exact. */
 	uint64_t (*coarse_ns)(void);
 	uint64_t (*clock_ns)(void);

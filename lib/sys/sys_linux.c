@@ -336,6 +336,10 @@ static void linux_parallel(unsigned n, void (*fn)(void *arg, unsigned i),
 	errno = saved;
 }
 
+/* Commands of Linux 5.10, by number for older headers. */
+#define MEMBARRIER_RSEQ (1 << 7)
+#define MEMBARRIER_REGISTER_RSEQ (1 << 8)
+
 static long membarrier_call(int command)
 {
 #ifdef SYS_membarrier
@@ -360,6 +364,32 @@ static int linux_membarrier(void)
 	int saved = errno;
 
 	return settle(membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED), saved);
+}
+
+static int linux_membarrier_rseq_register(void)
+{
+	int saved = errno;
+
+	return settle(membarrier_call(MEMBARRIER_REGISTER_RSEQ), saved);
+}
+
+static int linux_membarrier_rseq(void)
+{
+	int saved = errno;
+
+	return settle(membarrier_call(MEMBARRIER_RSEQ), saved);
+}
+
+/* The C library's, since glibc 2.35; missing in older ones and in others. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+static int linux_rseq_offset(ptrdiff_t *out)
+{
+	if (!&__rseq_size || !&__rseq_offset || __rseq_size == 0)
+		return -ENOSYS;
+	*out = __rseq_offset;
+	return 0;
 }
 
 static int linux_cpu(void)
@@ -492,6 +522,9 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.read_file = linux_read_file,
 	.membarrier_register = linux_membarrier_register,
 	.membarrier = linux_membarrier,
+	.rseq_offset = linux_rseq_offset,
+	.membarrier_rseq_register = linux_membarrier_rseq_register,
+	.membarrier_rseq = linux_membarrier_rseq,
 	.coarse_ns = linux_coarse_ns,
 	.clock_ns = linux_clock_ns,
 	.cpu = linux_cpu,

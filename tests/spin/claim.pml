@@ -15,6 +15,13 @@
  *              begin again
  *     busy = 0       (may be late)
  *
+ *   With restartable sequences the owner's call is shorter, unless it turns to
+ *   the slow way, and the drainer asks for one thing more:
+ *
+ *     read claim                         after the barrier: whoever is between
+ *     NONE: use the ring; its last       his read and his commit begins again,
+ *           store commits                and by that goes the slow way
+ *
  *   settle: PENDING -> NONE by compare and swap; then, if that was it, the
  *   owner empties the ring with the mark set.  In this order: a drainer that
  *   claims in between cuts the emptying short and takes the duty over.
@@ -40,6 +47,9 @@
  *   EXCHANGE                 no membarrier; the owner sets busy and the
  *                            drainer sets claim by an exchange   correct
  *   NO_IPI                   the drainer leaves PENDING and goes correct
+ *   RSEQ                     hits are sequences                  correct
+ *   RSEQ + NO_IPI            both                                correct
+ *   RSEQ + NO_RESTART        nobody is sent back                 M1 fails
  *   NO_MEMBARRIER            the barrier is forgotten            M1 fails
  *   EXCHANGE + PLAIN_CLAIM   the drainer's exchange is forgotten M1 fails
  *   PLAIN_SETTLE             the owner stores NONE over PENDING
@@ -78,6 +88,10 @@ chan drainer_stores = [BUFFER] of { byte, byte };
 /* The owner's newest value of ring while it is still in the buffer. */
 byte ring_stores = 0;
 byte ring_newest = 0;
+
+/* The owner is between the read of the claim and the commit; it was sent back. */
+bit in_sequence = 0;
+bit restarted = 0;
 
 /* What really happens, for the assertions; no process decides by it. */
 byte owner_inside = 0;
@@ -236,15 +250,53 @@ inline ring_push()
 	owner_unmark()
 }
 
-/* Puts one block in: the hot way, or the slow one on any claim. */
-inline owner_call()
+/* The kernel looks before each step of a sequence, so the last is one with its
+ * look; what is stored before it lies outside of the ring. */
+inline sequence_push()
 {
+	atomic {
+		in_sequence = 1;
+		restarted = 0
+	};
+	seen = claim;
+	ring_read(blocks);
+	atomic {
+		nfull(owner_stores) ->
+		if
+		:: seen == NONE && !restarted ->
+			assert(drainers_inside == 0); /* M1 */
+			owner_stores ! RING, blocks + 1;
+			ring_newest = blocks + 1;
+			ring_stores++;
+			put_in++
+		:: else -> seen = CLAIMED /* for any reason: the slow way */
+		fi;
+		in_sequence = 0;
+		blocks = 0
+	}
+}
+
+inline hot_push()
+{
+#ifdef RSEQ
+	sequence_push()
+#else
 	owner_mark();
 	seen = claim;
 	if
 	:: seen == NONE -> ring_push()
+	:: else -> owner_unmark()
+	fi
+#endif
+}
+
+/* Puts one block in: the hot way, or the slow one on any claim. */
+inline owner_call()
+{
+	hot_push();
+	if
+	:: seen == NONE
 	:: else ->
-		owner_unmark();
 		owner_settle();
 		owner_mark();
 		seen = claim;
@@ -296,6 +348,11 @@ inline claim_set()
 	empty(drainer_stores); /* the caller's own barrier */
 #ifndef NO_MEMBARRIER
 	empty(owner_stores)
+#endif
+#if defined(RSEQ) && !defined(NO_RESTART)
+	;
+	/* The owner's processor is interrupted, by which its stores get out. */
+	atomic { empty(owner_stores) -> restarted = in_sequence }
 #endif
 #endif
 }

@@ -2,6 +2,8 @@
 /* core_fixture.c - see core_fixture.h. */
 #include "core_fixture.h"
 
+#include "../../lib/rseq.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +93,7 @@ static void env_make(const struct parts_spec *spec)
 		.window_pfn_shift = space->window_shift - space->page_shift,
 		.checks = spec->checks,
 		.exchange = spec->exchange,
+		.rseq = pcpi_rseq_setup() && spec->rseq,
 	};
 }
 
@@ -166,6 +169,7 @@ struct pcpi_cache *parts_cache(unsigned zone)
 	pcpi_zone_caches_changed(z, 1);
 	bytes = pcpi_cache_bytes(&parts.env, z);
 	c = pcpi_cache_init(zeroed(bytes), bytes, &parts.env, z);
+	c->by_mark = !(parts.env.rseq && pcpi_rseq_ready());
 	c->root = c;
 	c->peers[zone] = c;
 	return parts.caches[parts.nr_caches++] = c;

@@ -31,6 +31,7 @@ struct parts_spec {
 	unsigned node_cpus;   /* 1 */
 	unsigned batch, high, fraction;
 	bool legacy, fixed, checks, exchange;
+	bool rseq; /* where the machine has restartable sequences */
 };
 
 #define PARTS_NOTHING UINT64_MAX

@@ -26,12 +26,11 @@ static void make(struct parts_spec spec)
 	hot = (struct pcpi_hot){
 		.base = parts.env.base,
 		.orders = parts.orders,
-		.id = 7,
 		.entry = 3 * sizeof(struct pcpi_entry),
 		.page_shift = parts.env.page_shift,
 		.wide = pcpi_convert_wide(),
 	};
-	table[3] = (struct pcpi_entry){.id = 7, .cache = cache};
+	table[3] = (struct pcpi_entry){.heap = &hot, .cache = cache};
 	pcpi_table = (char *)table;
 }
 
@@ -190,8 +189,8 @@ Test(bulk, pop_takes_the_front_too)
 	void *got[4];
 
 	hand_out(0, 2);
-	cr_assert(pcpi_hot_push(cache, 0, pfns[0], blocks[0]));
-	cr_assert(pcpi_hot_push(cache, 0, pfns[1], blocks[1]));
+	cr_assert(pcpi_hot_push(cache, 1, pfns[0], blocks[0], true));
+	cr_assert(pcpi_hot_push(cache, 1, pfns[1], blocks[1], true));
 	cr_assert_eq(pcpi_cache_front_len(cache, 0), 1);
 	cr_expect_eq(pcpi_bulk_pop(&hot, 0, got, 4), 2);
 	cr_expect_eq(pcpi_cache_count(cache), 0);
@@ -242,7 +241,7 @@ Test(bulk, claim_mark_or_other_heap_moves_nothing)
 	expect_nothing_moves();
 	cr_expect_eq(cache->busy, 1);
 	pcpi_cache_leave(cache);
-	table[3].id = 8;
+	table[3].heap = NULL;
 	expect_nothing_moves();
 	pcpi_bulk_end(&hot, 0);
 }

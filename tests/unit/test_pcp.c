@@ -47,8 +47,8 @@ static void remake(struct parts_spec spec)
 /* Frees one block as the hot path does. */
 static void free_hot(unsigned order, uint32_t pfn)
 {
-	cr_assert(pcpi_hot_push(cache, order, pfn,
-				pcpi_space_addr(&parts.space, pfn)));
+	cr_assert(pcpi_hot_push(cache, order + 1, pfn,
+				pcpi_space_addr(&parts.space, pfn), true));
 }
 
 static uint32_t pop_one(unsigned order)
@@ -189,12 +189,12 @@ Test(pcp, front_counts_and_enter_moves_it_into_the_ring)
 {
 	parts_take(0, 0, pfns, 2);
 	free_hot(0, pfns[0]);
-	cr_expect_eq(cache->list[0].front, pcpi_space_addr(&parts.space, pfns[0]));
+	cr_expect_eq(cache->front, pcpi_space_addr(&parts.space, pfns[0]));
 	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 0);
 	cr_expect_eq(pcpi_cache_len(cache, 0), 1);
 	cr_expect_eq(pcpi_cache_count(cache), 1);
 	cr_assert(pcpi_cache_enter(cache));
-	cr_expect_null(cache->list[0].front);
+	cr_expect_null(cache->front);
 	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 1);
 	pcpi_cache_leave(cache);
 	cr_expect_eq(pop_one(0), pfns[0]);
@@ -207,12 +207,12 @@ Test(pcp, front_goes_with_a_flush_and_with_a_claim)
 	parts_take(0, 0, pfns, 2);
 	free_hot(0, pfns[0]);
 	pcpi_cache_flush(cache);
-	cr_expect_null(cache->list[0].front);
+	cr_expect_null(cache->front);
 	cr_expect_eq(depot_len(0), 1);
 	free_hot(0, pfns[1]);
 	cr_assert(pcpi_cache_claim(cache));
 	pcpi_cache_empty_claimed(cache, moved);
-	cr_expect_null(cache->list[0].front);
+	cr_expect_null(cache->front);
 	cr_expect_eq(moved[0], 1);
 	expect_conserved(0);
 }
@@ -228,15 +228,14 @@ Test(pcp, front_is_before_the_hot_end)
 	cr_expect_eq(pop_one(0), pfns[1]);
 }
 
-Test(pcp, each_order_has_a_front_of_its_own)
+Test(pcp, only_order_0_has_a_front)
 {
 	parts_take(0, 1, pfns, 1);
 	parts_take(0, 3, pfns + 1, 1);
 	free_hot(1, pfns[0]);
 	free_hot(3, pfns[1]);
-	cr_expect_null(cache->list[0].front);
-	cr_expect_eq(cache->list[1].front, pcpi_space_addr(&parts.space, pfns[0]));
-	cr_expect_eq(cache->list[3].front, pcpi_space_addr(&parts.space, pfns[1]));
+	cr_expect_eq(pcpi_cache_front_len(cache, 0), 0);
+	cr_expect_eq(pcpi_ring_len(&cache->list[1].ring), 1);
 	cr_expect_eq(pcpi_cache_count(cache), 2 + 8);
 	cr_expect_eq(pop_one(3), pfns[1]);
 	cr_expect_eq(pop_one(1), pfns[0]);
@@ -255,24 +254,22 @@ static void use_and_look(uint32_t n, bool mixed)
 		pcpi_zone_give_bulk(zone, order, pfns, 1);
 	}
 	pcpi_cache_trim(cache, 0);
-	cr_assert(pcpi_cache_enter(cache)); /* which puts the fronts to rest */
+	cr_assert(pcpi_cache_enter(cache)); /* which puts the front to rest */
 	pcpi_cache_leave(cache);
 }
 
-Test(pcp, fronts_are_off_while_orders_are_mixed)
+Test(pcp, front_is_off_while_orders_are_mixed)
 {
 	use_and_look(10, true);
-	cr_expect_eq(cache->list[0].front, PCPI_FRONT_OFF);
-	cr_expect_eq(cache->list[1].front, PCPI_FRONT_OFF);
+	cr_expect_eq(cache->front, PCPI_FRONT_OFF);
 	parts_take(0, 0, pfns, 1);
 	free_hot(0, pfns[0]);
 	cr_expect_eq(pcpi_ring_len(&cache->list[0].ring), 1, "to the ring");
 	cr_expect_eq(pop_one(0), pfns[0]);
 	use_and_look(3, false);
-	cr_expect_eq(cache->list[0].front, PCPI_FRONT_OFF, "a few don't tell");
+	cr_expect_eq(cache->front, PCPI_FRONT_OFF, "a few don't tell");
 	use_and_look(100, false);
-	cr_expect_null(cache->list[0].front);
-	cr_expect_eq(cache->list[1].front, PCPI_FRONT_OFF);
+	cr_expect_null(cache->front);
 }
 
 /* ---- Counts: C4 ----------------------------------------------------------- */

@@ -67,7 +67,7 @@ Test(pcp_claim, enter_fails_inside_and_leaves_the_mark)
 	cr_expect_eq(cache->busy, 1);
 	cr_expect_not(pcpi_cache_enter(cache), "a handler that interrupted it");
 	cr_expect_eq(cache->busy, 1);
-	cr_expect_not(pcpi_hot_enter(cache));
+	cr_expect_not(pcpi_mark_enter(cache));
 	cr_expect_eq(cache->busy, 1);
 	cr_expect_not(pcpi_cache_claimed_quiet(cache));
 	pcpi_cache_leave(cache);
@@ -80,11 +80,11 @@ Test(pcp_claim, claimed_cache_lets_nobody_in)
 	cr_expect_not(pcpi_cache_claim(cache), "one drainer");
 	cr_expect_not(pcpi_cache_enter(cache));
 	cr_expect_eq(cache->busy, 0);
-	cr_expect_not(pcpi_hot_enter(cache));
+	cr_expect_not(pcpi_mark_enter(cache));
 	cr_expect_eq(cache->busy, 0);
 	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
-	cr_expect(pcpi_hot_enter(cache));
-	pcpi_hot_leave(cache);
+	cr_expect(pcpi_mark_enter(cache));
+	pcpi_mark_leave(cache);
 }
 
 /* The owner doesn't wait: blocks go to and come from depot and zone. */
@@ -137,7 +137,7 @@ Test(pcp_claim, postponed_claim_is_honoured_exactly_once)
 	pcpi_cache_claim_postpone(cache);
 	cr_expect_eq(cache->claim, PCPI_CLAIM_PENDING);
 	cr_expect_eq(cache->busy_skipped, 1);
-	cr_expect_not(pcpi_hot_enter(cache), "the hot path leads to settle");
+	cr_expect_not(pcpi_mark_enter(cache), "the hot path leads to settle");
 	pcpi_cache_settle(cache);
 	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
 	cr_expect_eq(pcpi_cache_count(cache), 0);
@@ -179,7 +179,7 @@ static void expect_slow_survives(void)
 	uint64_t moved[PARTS_ZONES] = {0};
 
 	cr_expect_eq(cache->claim, PCPI_CLAIM_SLOW);
-	cr_expect_not(pcpi_hot_enter(cache));
+	cr_expect_not(pcpi_mark_enter(cache));
 	cr_assert(pcpi_cache_enter(cache));
 	pcpi_cache_leave(cache);
 	cr_assert(pcpi_cache_claim(cache));

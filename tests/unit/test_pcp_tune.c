@@ -48,8 +48,8 @@ static void free_fresh(unsigned order)
 	uint32_t pfn;
 
 	parts_take(0, order, &pfn, 1);
-	cr_assert(pcpi_hot_push(cache, order, pfn,
-				pcpi_space_addr(&parts.space, pfn)));
+	cr_assert(pcpi_hot_push(cache, order + 1, pfn,
+				pcpi_space_addr(&parts.space, pfn), true));
 }
 
 /* The slow path's. */

@@ -60,8 +60,8 @@ Test(regressions, limit_set_beside_a_drainer_keeps_the_bound)
 	pcpi_cache_empty_claimed(cache, moved);
 	cr_expect_eq(moved[0], n);
 	for (i = n; i < 2 * n; i++) {
-		cr_assert(pcpi_hot_push(cache, 0, pfns[i],
-					pcpi_space_addr(&parts.space, pfns[i])));
+		cr_assert(pcpi_hot_push(cache, 1, pfns[i],
+					pcpi_space_addr(&parts.space, pfns[i]), true));
 		cr_assert_leq(pcpi_cache_count(cache), cache->high, "after %u",
 			      i - n);
 	}
