@@ -13,8 +13,8 @@
  *
  *                 alloc  free
  *   order0-front     26    33   the block freed last
- *   order0-ring      42    45
- *   order2-ring      42    47   stands for orders 1 to 3
+ *   order0-ring      42    46
+ *   order2-ring      42    48   stands for orders 1 to 3
  *
  *   alloc  entry of the thread's table by heap -> is it the heap's? -> front has
  *          a block and order 0 is wanted: take it; else pop of the order's ring
@@ -151,7 +151,9 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned byte, uint64_t pfn
 	__asm__("" : "+r"(ring));
 	if (!pcpi_move_push(c, ring, (uint32_t)pfn, &head, by_mark))
 		return false;
-	if (pcpi_unlikely(head - ring->tail >= ring->limit))
+	/* relaxed: a drainer may move it just now; then a look comes for nothing,
+	 * or with the next free. */
+	if (pcpi_unlikely(head - pcpi_load_relaxed(&ring->tail) >= ring->limit))
 		pcpi_cache_trim(c, byte - 1);
 	return true;
 }
