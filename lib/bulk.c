@@ -74,7 +74,7 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - (room > 0)),
 			      &run);
 	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
-	     (sized || pcpi_convert_single(hot->orders, slots, run));
+	     (sized || pcpi_convert_single(hot->orders, hot->wide, slots, run));
 	if (!ok)
 		run = 0;
 	/* relaxed: the mark, C1. */

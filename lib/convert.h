@@ -40,6 +40,8 @@ uint32_t pcpi_convert_to_addrs_wide(const struct pcpi_range *r,
 uint32_t pcpi_convert_to_pfns_wide(const struct pcpi_range *r,
 				   void *const *blocks, uint32_t *out,
 				   uint32_t n, bool *ok);
+uint32_t pcpi_convert_single_wide(const uint8_t *orders, const uint32_t *pfns,
+				  uint32_t n, bool *ok);
 
 /* out[i] = address of pfns[i], i < n. */
 static inline void pcpi_convert_to_addrs(const struct pcpi_range *r, bool wide,
@@ -75,17 +77,19 @@ static inline bool pcpi_convert_to_pfns(const struct pcpi_range *r, bool wide,
 }
 
 /* True iff the order bytes (page.h) of all n pages say "a block of order 0".
- * Loads one by one: a gather of AVX2 takes twice the time. */
-static inline bool pcpi_convert_single(const uint8_t *orders,
+ * (A gather of AVX2 takes twice the time of loads one by one.) */
+static inline bool pcpi_convert_single(const uint8_t *orders, bool wide,
 				       const uint32_t *pfns, uint32_t n)
 {
 	unsigned other = 0;
-	uint32_t i;
+	uint32_t i = 0;
+	bool ok = true;
 
-#pragma GCC unroll 8
-	for (i = 0; i < n; i++)
+	if (wide && n >= PCPI_CONVERT_WIDE_MIN)
+		i = pcpi_convert_single_wide(orders, pfns, n, &ok);
+	for (; i < n; i++)
 		other |= pcpi_page_read(orders, pfns[i]) ^ 1u;
-	return other == 0;
+	return other == 0 && ok;
 }
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "../support/core_fixture.h"
 #include "convert.h"
+#include "page.h"
 
 #define N_MAX 70u
 #define SHIFT 12u
@@ -158,4 +159,33 @@ Test(convert, bad_pointer_at_any_position_is_refused)
 							       blocks, out, at));
 				blocks[at] = good;
 			}
+}
+
+/* ---- Order bytes ------------------------------------------------------------- */
+
+Test(convert, other_order_byte_at_any_position_is_found)
+{
+	static const uint8_t others[] = { PCPI_PAGE_NONE, 2, 3, 11, PCPI_PAGE_TAIL,
+					  1 | PCPI_PAGE_HELD };
+	static uint8_t orders[1024];
+	uint32_t pfns[N_MAX];
+
+	for (uint32_t i = 0; i < N_MAX; i++) {
+		pfns[i] = 1023 - 13 * i;
+		orders[pfns[i]] = 1;
+	}
+	for (unsigned wide = 0; wide <= widths(); wide++)
+		for (uint32_t at = 0; at < N_MAX; at++) {
+			cr_assert(pcpi_convert_single(orders, wide, pfns, at));
+			for (unsigned k = 0; k < sizeof(others); k++) {
+				orders[pfns[at]] = others[k];
+				cr_assert_not(pcpi_convert_single(orders, wide,
+								  pfns, N_MAX),
+					      "%u at %u, wide %u", others[k], at,
+					      wide);
+				cr_assert(pcpi_convert_single(orders, wide,
+							      pfns, at));
+			}
+			orders[pfns[at]] = 1;
+		}
 }
