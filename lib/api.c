@@ -361,9 +361,11 @@ static void free_many(struct pcpa_heap *heap, unsigned order, bool sized,
 {
 	size_t done = 0, chunk;
 
-	while (done < n) {
+	for (;;) {
 		done += pcpi_bulk_push(&heap->hot, order, sized, blocks + done,
 				       n - done);
+		if (pcpi_likely(done == n))
+			break;
 		chunk = pcpi_min(n - done, (size_t)PCPI_BULK_CHUNK);
 		free_each(heap, blocks + done, chunk, sized ? (int)order : -1);
 		done += chunk;
