@@ -204,6 +204,7 @@ uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
 		got += others_take(req, pfns + got, n - got);
 	if (got < n)
 		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
+	pcpi_heap_tick_poll(req->heap);
 	blocks_unhold(req->heap, req->order, pfns, got);
 	return got;
 }

@@ -246,6 +246,13 @@ static struct pcpi_entry *entry_of(struct thread_record *self,
 	return (struct pcpi_entry *)(void *)((char *)self + heap->hot.entry);
 }
 
+static void home_set(struct pcpi_entry *entry, const struct pcpa_heap *heap,
+		     struct pcpi_cache *c)
+{
+	*entry = (struct pcpi_entry){ .id = heap->hot.id, .cache = c };
+	pcpi_store_relaxed(&c->root->home, c); /* relaxed: a hint for ticks. */
+}
+
 /* Makes sure that the entry has the thread's cache of its own node. */
 static struct pcpi_cache *home_get(struct pcpa_heap *heap,
 				   struct thread_record *self)
@@ -258,7 +265,7 @@ static struct pcpi_cache *home_get(struct pcpa_heap *heap,
 	c = peer_get(heap, pcpi_heap_local_zone(heap), self,
 		     registry_find(heap, self));
 	if (c)
-		*entry = (struct pcpi_entry){ .id = heap->hot.id, .cache = c };
+		home_set(entry, heap, c);
 	return c;
 }
 
@@ -288,8 +295,7 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 	next = pcpi_thread_cache(heap, zone);
 	if (!next)
 		return NULL;
-	*entry_of(record_self(), heap) =
-		(struct pcpi_entry){ .id = heap->hot.id, .cache = next };
+	home_set(entry_of(record_self(), heap), heap, next);
 	pcpi_cache_flush(c);
 	return next;
 }
