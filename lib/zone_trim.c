@@ -33,7 +33,8 @@
 
 #include "bits.h"
 
-/* Given back in one go, and at least a granule: takes some 5 ms. */
+/* Given back in one go, and at least a granule: takes 0.3 ms with huge pages, 4
+ * with base pages. */
 #define RUN_BYTES (UINT64_C(64) << 20)
 
 /* Half of the pool's spare records, since each step may need two more. */

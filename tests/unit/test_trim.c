@@ -4,6 +4,8 @@
  * refuses, and that a heap grows again; on the invented machine, which writes
  * down what is populated, but for the last cases.
  */
+#include <sys/mman.h>
+
 #include "../support/fake_sys.h"
 #include "../support/heap_fixture.h"
 #include "heap.h"
@@ -387,4 +389,49 @@ Test(trim, memory_is_the_kernels_again)
 	cr_assert(blocks[0]);
 	pcpa_free(heap, blocks[0]);
 	heap_end(heap);
+}
+
+/* ---- No areas left: row 11 ------------------------------------------------------------------ */
+
+#define MAX_AREAS 70000u
+
+/* Areas of one page each, until the kernel makes no more; false: it has no bound
+ * that is near. */
+static bool areas_exhaust(char *base, size_t page)
+{
+	for (size_t i = 1; i < MAX_AREAS; i += 2)
+		if (mprotect(base + i * page, page, PROT_READ) != 0)
+			return true;
+	return false;
+}
+
+Test(trim, works_where_no_area_can_be_made)
+{
+	size_t page = pcpi_sys_linux.page_bytes(), n, i;
+	struct pcpa_heap *heap;
+	char *base;
+	bool full;
+
+	pcpi_sys = &pcpi_sys_linux;
+	heap = heap_make(64 * MIB, 64 * MIB, 0);
+	n = alloc_all(heap, 9, 0, blocks, 32);
+	base = mmap(NULL, MAX_AREAS * page, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	cr_assert_neq(base, MAP_FAILED);
+	full = areas_exhaust(base, page);
+	for (i = 0; i < n; i += 2)
+		pcpa_free(heap, blocks[i]);
+	pcpa_heap_trim(heap, 0);
+	cr_expect_eq(stats_of(heap, -1).managed_pages * page, n / 2 * HUGE_PAGE);
+	for (i = 1; i < n; i += 2)
+		pcpa_free(heap, blocks[i]);
+	pcpa_heap_trim(heap, 0);
+	cr_expect_eq(stats_of(heap, -1).managed_pages, 0);
+	cr_expect_eq(stats_of(heap, -1).trim_failed, 0);
+	blocks[0] = pcpa_alloc(heap, 0, 0);
+	cr_assert_eq(munmap(base, MAX_AREAS * page), 0);
+	pcpa_free(heap, blocks[0]);
+	heap_end(heap);
+	if (!full)
+		cr_skip_test("more areas than this test makes");
 }
