@@ -496,6 +496,29 @@ PCPI_EXPORT int pcpa_heap_drain(struct pcpa_heap *heap)
 	return err;
 }
 
+PCPI_EXPORT int pcpa_heap_tick(struct pcpa_heap *heap)
+{
+	int saved = errno, err = control_check(heap);
+
+	if (err)
+		return err;
+	pcpi_heap_tick(heap);
+	errno = saved;
+	return 0;
+}
+
+PCPI_EXPORT size_t pcpa_heap_trim(struct pcpa_heap *heap, size_t keep_bytes)
+{
+	int saved = errno;
+	size_t given;
+
+	if (control_check(heap))
+		return 0;
+	given = pcpi_heap_trim(heap, keep_bytes, DRAIN_WAIT_NS);
+	errno = saved;
+	return given;
+}
+
 PCPI_EXPORT int pcpa_heap_trace(struct pcpa_heap *heap,
 				void (*fn)(const struct pcpa_event *, void *),
 				void *arg)

@@ -4,7 +4,8 @@
  *
  * Owns: the order of the steps that turn a part of a window into memory, the
  * clamps before them, and what is given back when one fails.  Does not own:
- * the layout of windows (arena_window.c), when to grow or by how much (zone.c).
+ * the layout of windows (arena_window.c), the place of an arena in its window
+ * (arena_place.c), when to grow or by how much (zone.c).
  *
  *   for each window of the node: hugetlb, large pages first, then anonymous
  *      clamp     to what pool, control groups and machine leave: populating
@@ -15,7 +16,11 @@
  *      failed?   give back what came; half of it if a part will do, else the
  *                next window, and say so
  *
- *   bytes of a window:   |arena|arena| arena |<- next   free ...      | bytes
+ *   bytes of a window:   |arena|hole| arena |<- next   free ...       | bytes
+ *
+ * A hole, what was given back between arenas, stays readable and writable: taking
+ * the access away would make areas of its neighbours, of which a process has a
+ * bounded number.  Beyond next there is no access.
  *
  * Invariants:
  *   A6  an arena is a whole number of granules, lies below its window's next,
@@ -141,20 +146,29 @@ static int populate(struct pcpi_space *space, const struct pcpi_window *w,
 
 /* ---- One range ---------------------------------------------------------- */
 
-/* Refusals here leave memory that the next arena takes over (A8). */
-static void unback(const struct pcpi_window *w, char *base, uint64_t bytes)
+/* Memory without access until it is part of an arena. */
+static bool is_closed(const struct pcpi_window *w, uint64_t at)
 {
+	return w->backing != PCPA_BACKING_HUGETLB && at >= w->next;
+}
+
+/* Refusals here leave memory that the next arena takes over (A8). */
+static void unback(const struct pcpi_window *w, uint64_t at, uint64_t bytes)
+{
+	char *base = w->base + at;
+
 	pcpi_sys->advise(base, (size_t)bytes, PCPI_ADVISE_DONTNEED);
-	if (w->backing != PCPA_BACKING_HUGETLB)
+	if (is_closed(w, at))
 		pcpi_sys->decommit(base, (size_t)bytes);
 }
 
-static int back(struct pcpi_space *space, struct pcpi_window *w, uint64_t bytes)
+static int back(struct pcpi_space *space, struct pcpi_window *w, uint64_t at,
+		uint64_t bytes)
 {
-	char *base = w->base + w->next;
+	char *base = w->base + at;
 	int rc;
 
-	if (w->backing != PCPA_BACKING_HUGETLB) {
+	if (is_closed(w, at)) {
 		rc = pcpi_sys->commit(base, (size_t)bytes);
 		if (rc != 0) {
 			w->lack = PCPI_FALL_COMMIT;
@@ -163,7 +177,7 @@ static int back(struct pcpi_space *space, struct pcpi_window *w, uint64_t bytes)
 	}
 	rc = populate(space, w, base, bytes);
 	if (rc != 0) {
-		unback(w, base, bytes);
+		unback(w, at, bytes);
 		if (w->backing != PCPA_BACKING_HUGETLB)
 			w->lack = PCPI_FALL_MACHINE;
 		else
@@ -181,10 +195,10 @@ static bool is_shortage(int rc)
 
 /* Backs as much as can be had of bytes; returns how much, 0 for nothing. */
 static uint64_t back_some(struct pcpi_space *space, struct pcpi_window *w,
-			  uint64_t bytes, bool exact)
+			  uint64_t at, uint64_t bytes, bool exact)
 {
 	while (bytes != 0) {
-		int rc = back(space, w, bytes);
+		int rc = back(space, w, at, bytes);
 
 		if (rc == 0)
 			break;
@@ -385,7 +399,7 @@ int pcpi_space_can_back(struct pcpi_space *space, uint64_t bytes)
 
 /* What one window can give of want_bytes; 0 for nothing. */
 static uint64_t grow_hugetlb(struct pcpi_space *space, struct pcpi_window *w,
-			     uint64_t bytes, bool exact)
+			     uint64_t at, uint64_t bytes, bool exact)
 {
 	struct clamp c = clamp_hugetlb(w);
 
@@ -393,14 +407,14 @@ static uint64_t grow_hugetlb(struct pcpi_space *space, struct pcpi_window *w,
 		w->lack = c.by;
 		bytes = exact ? 0 : pcpi_round_down(c.bytes, w->granule_bytes);
 	}
-	bytes = back_some(space, w, bytes, exact);
+	bytes = back_some(space, w, at, bytes, exact);
 	if (bytes == 0 && w->lack == PCPI_FALL_POPULATE)
 		w->bytes = w->next; /* A9: nor will it ever be */
 	return bytes;
 }
 
 static uint64_t grow_anon(struct pcpi_space *space, struct pcpi_window *w,
-			  uint64_t want_bytes, bool exact)
+			  uint64_t at, uint64_t want_bytes, bool exact)
 {
 	/* relaxed: a sum; the order of two growers doesn't matter. */
 	uint64_t others =
@@ -411,7 +425,7 @@ static uint64_t grow_anon(struct pcpi_space *space, struct pcpi_window *w,
 	w->lack = c.by;
 	if (c.bytes < bytes)
 		bytes = exact ? 0 : pcpi_round_down(c.bytes, w->granule_bytes);
-	got = back_some(space, w, bytes, exact);
+	got = back_some(space, w, at, bytes, exact);
 	/* relaxed: as above. */
 	pcpi_fetch_add_relaxed(&space->pending_bytes, -want_bytes);
 	if (got < want_bytes)
@@ -419,17 +433,20 @@ static uint64_t grow_anon(struct pcpi_space *space, struct pcpi_window *w,
 	return got;
 }
 
-/* Bytes to try in a window: whole granules, within its room and the node's. */
+/* Bytes to try in a window, and where: whole granules, within its room and the
+ * node's. */
 static uint64_t fit(const struct pcpi_space_node *node,
-		    const struct pcpi_window *w, uint64_t want_bytes, bool exact)
+		    const struct pcpi_window *w, uint64_t want_bytes, bool exact,
+		    uint64_t *at)
 {
-	uint64_t room = pcpi_min(w->bytes - w->next,
-				 node->max_bytes - node->used_bytes);
-	uint64_t bytes;
+	uint64_t room = pcpi_round_down(node->max_bytes - node->used_bytes,
+					w->granule_bytes);
+	uint64_t bytes = pcpi_round_up(pcpi_min(want_bytes, room),
+				       w->granule_bytes);
 
-	room = pcpi_round_down(room, w->granule_bytes);
-	bytes = pcpi_round_up(pcpi_min(want_bytes, room), w->granule_bytes);
-	return exact && bytes < want_bytes ? 0 : bytes;
+	if (exact && bytes < want_bytes)
+		return 0;
+	return pcpi_window_place(w, bytes, exact, at);
 }
 
 /* A page far larger than what is wanted is taken only if asked for. */
@@ -442,9 +459,9 @@ static bool is_eligible(const struct pcpi_space *space,
 }
 
 static void describe(const struct pcpi_space *space, const struct pcpi_window *w,
-		     uint64_t bytes, struct pcpi_arena *out)
+		     uint64_t at, uint64_t bytes, struct pcpi_arena *out)
 {
-	out->base = w->base + w->next;
+	out->base = w->base + at;
 	out->bytes = bytes;
 	out->first_pfn = pcpi_space_pfn(space, out->base);
 	out->pages = (uint32_t)(bytes >> space->page_shift);
@@ -463,19 +480,19 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node_pos,
 	want_bytes = pcpi_clamp(want_bytes, UINT64_C(1), space->bytes);
 	for (unsigned i = 0; i < node->nr_windows; i++) {
 		struct pcpi_window *w = &space->windows[node->first_window + i];
-		uint64_t bytes = fit(node, w, want_bytes, exact);
+		uint64_t at, bytes = fit(node, w, want_bytes, exact, &at);
 
 		if (bytes == 0 || !is_eligible(space, w, want_bytes))
 			continue;
 		if (w->backing == PCPA_BACKING_HUGETLB)
-			bytes = grow_hugetlb(space, w, bytes, exact);
+			bytes = grow_hugetlb(space, w, at, bytes, exact);
 		else
-			bytes = grow_anon(space, w, bytes, exact);
+			bytes = grow_anon(space, w, at, bytes, exact);
 		if (bytes == 0)
 			continue;
 		say_backing(space, node, w, want_bytes);
-		describe(space, w, bytes, out);
-		w->next += bytes;
+		describe(space, w, at, bytes, out);
+		pcpi_window_fill(w, at, bytes);
 		node->used_bytes += bytes;
 		return 0;
 	}
@@ -486,17 +503,18 @@ int pcpi_arena_give_back(struct pcpi_space *space,
 			 const struct pcpi_arena *arena)
 {
 	struct pcpi_window *w = pcpi_space_window(space, arena->first_pfn);
-	uint64_t at = (uint64_t)(arena->base - w->base);
+	uint64_t at = (uint64_t)(arena->base - w->base), closed;
 	int rc;
 
 	rc = pcpi_sys->advise(arena->base, (size_t)arena->bytes,
 			      PCPI_ADVISE_DONTNEED);
-	if (rc != 0)
+	/* A part may be gone.  What can't be had again counts as given, and what
+	 * is left of it is the next arena's there: A8, A9. */
+	if (rc != 0 && populate(space, w, arena->base, arena->bytes) == 0)
 		return rc;
-	if (w->backing != PCPA_BACKING_HUGETLB)
-		pcpi_sys->decommit(arena->base, (size_t)arena->bytes);
 	space->nodes[w->node].used_bytes -= arena->bytes;
-	if (at + arena->bytes == w->next)
-		w->next = at;
+	closed = pcpi_window_clear(w, at, arena->bytes);
+	if (closed > 0 && w->backing != PCPA_BACKING_HUGETLB)
+		pcpi_sys->decommit(w->base + w->next, (size_t)closed);
 	return 0;
 }

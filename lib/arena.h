@@ -12,7 +12,7 @@
  *   v<----------------------->
  *   [node 0, hugetlb 1 GiB   ][node 0, hugetlb 2 MiB   ][node 0, anon       ]
  *   [node 1, ...
- *    arena|arena|.next .......
+ *    arena|hole|arena|.next ...
  *
  *   pfn    = (addr - base) >> page_shift
  *   window = (addr - base) >> window_shift
@@ -51,7 +51,9 @@ enum pcpi_fall {
 struct pcpi_window {
 	char *base;                /* c */
 	uint64_t bytes;            /* c: that arenas may use; 0: refused    */
-	uint64_t next;             /* g: bytes used from the base           */
+	uint64_t next;             /* g: end of the last arena              */
+	uint64_t *granules;        /* g: a bit each, set: in an arena (A10) */
+	uint64_t hole_bytes;       /* g: below next, in no arena            */
 	size_t page_bytes;         /* c: of the pages asked for             */
 	size_t granule_bytes;      /* c: arenas are multiples of it         */
 	enum pcpa_backing backing; /* c */
@@ -93,6 +95,8 @@ struct pcpi_space {
 	bool said[PCPI_NR_FALLS]; /* atomic                             */
 	void *meta;               /* holds windows and nodes            */
 	size_t meta_bytes;
+	void *granules; /* the windows' maps                    */
+	size_t granules_bytes;
 };
 
 struct pcpi_space_node_spec {
@@ -158,14 +162,29 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node,
 		    uint64_t want_bytes, bool exact, struct pcpi_arena *out);
 
 /*
- * Gives an arena's pages back.  Its addresses are used again only if it was the
- * window's last.  Returns 0, or the kernel's refusal with the arena as it was.
+ * Gives an arena's pages back, or those of a part of one that is a whole number
+ * of its window's granules.  Their addresses are used again by later arenas.
+ * Returns 0, or the kernel's refusal with the memory as it was.
  * Locks: as pcpi_arena_grow().
  */
 int pcpi_arena_give_back(struct pcpi_space *space,
 			 const struct pcpi_arena *arena);
 
-/* Traps unless the invariants of both files hold.  Callers rest. */
+/* ---- arena_place.c ---- */
+
+/* Where an arena of that many bytes, a whole number of granules, goes: *at, and
+ * how much of it fits there; 0: nothing, or with exact not all. */
+uint64_t pcpi_window_place(const struct pcpi_window *w, uint64_t bytes,
+			   bool exact, uint64_t *at);
+
+/* An arena is there now; and no more, or a part of one.  Returns by how much
+ * next fell. */
+void pcpi_window_fill(struct pcpi_window *w, uint64_t at, uint64_t bytes);
+uint64_t pcpi_window_clear(struct pcpi_window *w, uint64_t at, uint64_t bytes);
+
+void pcpi_window_check(const struct pcpi_window *w);
+
+/* Traps unless the invariants of all files hold.  Callers rest. */
 void pcpi_space_check(const struct pcpi_space *space);
 
 /* Whether this is the heap's first fall of the kind and shall be said. */

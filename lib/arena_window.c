@@ -3,7 +3,8 @@
  * arena_window.c - lays out, reserves and unmaps a heap's address space.
  *
  * Owns: which windows a heap has, how large they are, and what is done once
- * for each.  Does not own: backing (arena.c).
+ * for each.  Does not own: backing (arena.c), where arenas lie
+ * (arena_place.c).
  *
  * Layout.  Each node has a window for every hugetlb size of which it had pages
  * at creation, the largest first, and one for anonymous memory (transparent
@@ -377,6 +378,15 @@ static void open_anon(struct pcpi_space *space, struct pcpi_window *w,
 		pcpi_sys->advise(w->base, window_bytes, PCPI_ADVISE_NOHUGE);
 }
 
+/* Words of a window's map, whatever its granule. */
+static size_t granule_words(const struct pcpi_space *space)
+{
+	uint64_t granules = (UINT64_C(1) << space->window_shift) /
+			    space->granule_bytes;
+
+	return (size_t)((granules + 63) / 64);
+}
+
 static void open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
 {
 	struct pcpi_space_node *node = &space->nodes[n];
@@ -395,6 +405,7 @@ static void open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
 		.node = n,
 		.os_node = node->os_node,
 	};
+	w->granules = (uint64_t *)space->granules + i * granule_words(space);
 	w->bytes = usable_bytes(space, node, w, window_bytes);
 	if (hugetlb)
 		open_hugetlb(w, window_bytes);
@@ -449,6 +460,20 @@ static int map_tables(struct pcpi_space *space,
 	return 0;
 }
 
+static int map_granules(struct pcpi_space *space, unsigned nr_windows)
+{
+	size_t bytes = granule_words(space) * sizeof(uint64_t) * nr_windows;
+	int rc;
+
+	space->granules_bytes = pcpi_round_up(bytes,
+					      (size_t)1 << space->page_shift);
+	rc = pcpi_sys->map_meta(space->granules_bytes, &space->granules);
+	if (rc == 0)
+		pcpi_sys->name(space->granules, space->granules_bytes,
+			       "pcpalloc:granules");
+	return rc;
+}
+
 int pcpi_space_create(struct pcpi_space *space,
 		      const struct pcpi_space_spec *spec)
 {
@@ -469,9 +494,14 @@ int pcpi_space_create(struct pcpi_space *space,
 	rc = reserve_space(space, spec, &layout);
 	if (rc != 0)
 		goto unmap_tables;
+	rc = map_granules(space, layout.nr_windows);
+	if (rc != 0)
+		goto unreserve;
 	open_windows(space, &layout);
 	return 0;
 
+unreserve:
+	pcpi_sys->unmap(space->base, (size_t)space->bytes);
 unmap_tables:
 	pcpi_sys->unmap(space->meta, space->meta_bytes);
 	return rc;
@@ -486,6 +516,11 @@ int pcpi_space_destroy(struct pcpi_space *space)
 	if (rc != 0)
 		return rc;
 	space->bytes = 0;
+	if (space->granules)
+		rc = pcpi_sys->unmap(space->granules, space->granules_bytes);
+	if (rc != 0)
+		return rc;
+	space->granules = NULL;
 	if (space->meta)
 		rc = pcpi_sys->unmap(space->meta, space->meta_bytes);
 	if (rc == 0)
@@ -513,9 +548,10 @@ void pcpi_space_check(const struct pcpi_space *space)
 			PCPA_TRAP(w->next <= w->bytes &&
 				  w->bytes <= window_bytes);      /* A6 */
 			PCPA_TRAP(w->granule_bytes % block == 0); /* A4 */
-			placed += w->next;
+			pcpi_window_check(w);
+			placed += w->next - w->hole_bytes;
 		}
-		PCPA_TRAP(node->used_bytes <= placed &&
+		PCPA_TRAP(node->used_bytes == placed &&
 			  node->used_bytes <= node->max_bytes); /* A7 */
 	}
 	PCPA_TRAP(i == space->nr_windows);

@@ -551,6 +551,27 @@ void pcpi_buddy_add(struct pcpi_buddy *b, uint32_t pfn, uint32_t pages)
 	b->free_pages += pages;
 }
 
+bool pcpi_buddy_remove(struct pcpi_buddy *b, uint32_t pfn, uint32_t pages)
+{
+	uint32_t from = (pfn - b->first) >> b->top_order;
+	uint32_t end = from + (pages >> b->top_order), c;
+
+	PCPA_ASSERT(((pfn - b->first) & (chunk_pages(b) - 1)) == 0);
+	PCPA_ASSERT((pages & (chunk_pages(b) - 1)) == 0 && end <= b->chunks);
+	for (c = from; c < end; c++)
+		if (b->chunk[c].type != PCPI_BUDDY_NORMAL ||
+		    b->chunk[c].free != chunk_pages(b))
+			return false;
+	for (c = from; c < end; c++) {
+		bucket_leave(b, c);
+		for (unsigned w = 0; w < chunk_word_count(b); w++)
+			chunk_words(b, c)[w] = 0;
+		b->chunk[c] = (struct pcpi_buddy_chunk){ 0 }; /* B6 */
+	}
+	b->free_pages -= pages;
+	return true;
+}
+
 bool pcpi_buddy_is_free(const struct pcpi_buddy *b, uint32_t pfn)
 {
 	uint32_t rel = pfn - b->first;

@@ -67,6 +67,13 @@ void pcpi_buddy_init(struct pcpi_buddy *b, void *meta, uint32_t first,
  */
 void pcpi_buddy_add(struct pcpi_buddy *b, uint32_t pfn, uint32_t pages);
 
+/*
+ * The opposite: makes whole chunks unmanaged if all their pages are free.
+ * Requires: chunk boundaries.  Returns false, with nothing changed, if a page is
+ * not.  Cost: a cache line or two per chunk.
+ */
+bool pcpi_buddy_remove(struct pcpi_buddy *b, uint32_t pfn, uint32_t pages);
+
 /* Takes a block and returns its first page, or PCPI_NO_PFN when there is none. */
 uint32_t pcpi_buddy_take(struct pcpi_buddy *b, unsigned order);
 

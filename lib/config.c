@@ -57,7 +57,7 @@
 
 const struct pcpi_knob pcpi_knobs[] = {
 	KNOB(flags, FLAGS, PCPI_KNOB_FLAGS, 0, UINT_MAX, "stable",
-	     "cow, fixed, legacy, checks, dump, no_ipi"),
+	     "cow, fixed, legacy, checks, dump, no_ipi, background"),
 	KNOB(initial_bytes, INITIAL_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
 	     "backed at creation, per node; 0: one arena at first use"),
 	KNOB(max_bytes, MAX_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
@@ -90,6 +90,7 @@ static const struct flag_name {
 	{ "checks", PCPA_HEAP_CHECKS },
 	{ "dump", PCPA_HEAP_DUMP },
 	{ "no_ipi", PCPA_HEAP_NO_IPI },
+	{ "background", PCPA_HEAP_BACKGROUND },
 };
 /* clang-format on */
 static const size_t flag_names_count =
@@ -260,7 +261,8 @@ static const char *syntax_of(enum pcpi_knob_type type)
 	case PCPI_KNOB_BYTES:
 		return "not a size (digits, then nothing, K, M, G or T)";
 	case PCPI_KNOB_FLAGS:
-		return "not a list of cow,fixed,legacy,checks,dump,no_ipi";
+		return "not a list of cow,fixed,legacy,checks,dump,no_ipi,"
+		       "background";
 	case PCPI_KNOB_NODES:
 		return "not a list of nodes (like 0,2-3)";
 	default:

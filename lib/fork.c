@@ -58,6 +58,7 @@ static void prepare(void)
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_lock_freeze(&h->drain_lock);
 		pcpi_lock_freeze(&h->threads_lock);
+		pcpi_lock_freeze(&h->trim_lock);
 		for (z = 0; z < h->nr_zones; z++)
 			zone_freeze(&h->env.zones[z]);
 	}
@@ -74,6 +75,7 @@ static void locks_thaw(void)
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		for (z = h->nr_zones; z-- > 0;)
 			zone_thaw(&h->env.zones[z]);
+		pcpi_lock_thaw(&h->trim_lock);
 		pcpi_lock_thaw(&h->threads_lock);
 		pcpi_lock_thaw(&h->drain_lock);
 	}
@@ -92,8 +94,10 @@ static void child(void)
 
 	urcu_bp_after_fork_child();
 	locks_thaw();
-	pcpi_list_each(h, &pcpi_heaps, link)
+	pcpi_list_each(h, &pcpi_heaps, link) {
+		pcpi_background_forked(&h->background);
 		pcpi_thread_forked(h);
+	}
 }
 
 static void setup(void)

@@ -360,11 +360,13 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	h->hot.wide = pcpi_convert_wide();
 	pcpi_lock_init(&h->drain_lock, PCPI_RANK_DRAIN);
 	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);
+	pcpi_lock_init(&h->trim_lock, PCPI_RANK_TRIM);
 	CDS_INIT_LIST_HEAD(&h->caches);
 }
 
 static void heap_fini(struct pcpa_heap *h)
 {
+	pcpi_lock_fini(&h->trim_lock);
 	pcpi_lock_fini(&h->threads_lock);
 	pcpi_lock_fini(&h->drain_lock);
 }
@@ -389,6 +391,12 @@ static int heap_build(struct heap_plan *plan, struct pcpa_heap **out)
 	if (err)
 		goto unmap;
 	err = zones_back(h, plan->opts->initial_bytes);
+	if (err)
+		goto unzone;
+	pcpi_heap_tick_begin(h);
+	if (plan->opts->flags & PCPA_HEAP_BACKGROUND)
+		err = pcpi_background_start(&h->background,
+					    pcpi_heap_tick_in_background, h);
 	if (err)
 		goto unzone;
 	heap_publish(h);
@@ -459,12 +467,14 @@ int pcpi_heap_create(const struct pcpa_heap_options *opts,
 
 /* ---- Destruction ---------------------------------------------------------------------- */
 
-/* Blocks that are out; the callers rest. */
+/* Blocks that are out; the callers rest, and a tick has nothing in its hand. */
 static uint64_t blocks_out(struct pcpa_heap *h)
 {
 	struct pcpa_stats s = PCPA_STATS_INIT;
 
+	pcpi_lock_take(&h->drain_lock);
 	pcpi_stats_collect(h, NULL, &s);
+	pcpi_lock_drop(&h->drain_lock);
 	return s.used_pages;
 }
 
@@ -497,6 +507,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	pcpi_lock_drop(&pcpi_heaps_lock);
 	if (busy)
 		return -EBUSY;
+	pcpi_background_stop(&h->background);
 	caches_unmap(h);
 	zones_fini(h, h->nr_zones);
 	heap_fini(h);

@@ -7,6 +7,8 @@
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
  *   sweep.c   draining all caches
+ *   tick.c    what is done once a second; background.c a thread for it
+ *   trim.c    giving memory back
  *   stats.c   collecting
  *   fork.c    before and after a fork
  *
@@ -19,7 +21,7 @@
  *     heaps.
  *
  * Concurrency: locks HEAPS (the list and slots), DRAIN (one sweep), THREADS
- * (adding and adopting caches).  Failure: creation unwinds to nothing.
+ * (adding and adopting caches), TRIM (one trim).  Failure: creation unwinds to nothing.
  * Proved by tests/unit/test_heap.c, tests/fault/.
  */
 #ifndef PCPI_HEAP_H
@@ -28,6 +30,7 @@
 #include <pcpalloc/stats.h>
 
 #include "arena.h"
+#include "background.h"
 #include "pcp.h"
 #include "pcp_hot.h"
 #include "sys/sys.h"
@@ -52,12 +55,16 @@ struct pcpa_heap {
 	unsigned verbosity;	      /* c */
 	size_t arena_bytes;	      /* c: the least that a node grows by */
 
+	uint64_t next_tick_ns;		     /* a, written under the drain lock */
+	struct pcpi_background background;   /* with PCPA_HEAP_BACKGROUND */
+
 	bool forked;			     /* a: a child without PCPA_HEAP_COW */
 	bool bad_free_said;		     /* a */
 	uint64_t bad_frees, failed;	     /* a */
 
 	struct pcpi_lock drain_lock PCPI_ALIGNED(PCPI_CACHELINE);
 	struct pcpi_lock threads_lock;
+	struct pcpi_lock trim_lock;
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
 	struct cds_list_head link;   /* heaps lock */
 	unsigned slot;		     /* heaps lock */
@@ -127,6 +134,29 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
 /* Pages that a sweep could move for a zone (or all, NULL); may race. */
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 				const struct pcpi_zone *zone);
+
+/* Drainer: false: marks may be hidden in the processors' store buffers. */
+bool pcpi_heap_owners_show(const struct pcpa_heap *heap);
+
+/* ---- tick.c ---- */
+
+/* Decay and idle reclaim, where a second has passed since the last. */
+void pcpi_heap_tick(struct pcpa_heap *heap);
+
+/* The same on the way of another call, which waits for no drainer. */
+void pcpi_heap_tick_poll(struct pcpa_heap *heap);
+
+/* A heap begins. */
+void pcpi_heap_tick_begin(struct pcpa_heap *heap);
+
+/* For the background thread: ticks, and returns when to come again. */
+uint64_t pcpi_heap_tick_in_background(void *heap);
+
+/* ---- trim.c ---- */
+
+/* As pcpa_heap_trim(); its sweep waits as pcpi_heap_sweep() does. */
+size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes,
+		      uint64_t wait_ns);
 
 /* ---- route.c ---- */
 

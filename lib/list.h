@@ -39,6 +39,15 @@ static inline void pcpi_list_add_tail(struct cds_list_head *entry,
 	pcpi_list_insert(entry, list->prev);
 }
 
+/* Takes an entry out, under the lock that guards the list; a reader that is at
+ * it still goes on to what followed it. */
+static inline void pcpi_list_remove(struct cds_list_head *entry)
+{
+	entry->next->prev = entry->prev;
+	/* release: pairs with pcpi_list_each(). */
+	pcpi_store_release(&entry->prev->next, entry->next);
+}
+
 /* For each entry e of the list, under the lock that guards it or, for an RCU
  * list, in a read-side section.  acquire: pairs with pcpi_list_insert(). */
 #define pcpi_list_each(e, list, member)                                        \

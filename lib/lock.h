@@ -10,7 +10,7 @@
  * Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
- *   HEAPS < DRAIN < THREADS < GROW < DEPOT < ZONE
+ *   HEAPS < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -28,9 +28,10 @@ enum pcpi_lock_rank {
 	PCPI_RANK_HEAPS = 1,   /* list of heaps, slots (heap.c)              */
 	PCPI_RANK_DRAIN = 2,   /* one drainer a heap (sweep.c)               */
 	PCPI_RANK_THREADS = 3, /* adding and adopting caches (thread.c)      */
-	PCPI_RANK_GROW = 4,    /* one grower a zone (zone.c)                 */
-	PCPI_RANK_DEPOT = 5,   /* one node and order's batches (depot.c)     */
-	PCPI_RANK_ZONE = 6,    /* buddy and accounting (zone.c)              */
+	PCPI_RANK_TRIM = 4,    /* one trim a heap (trim.c)                   */
+	PCPI_RANK_GROW = 5,    /* one grower a zone (zone.c)                 */
+	PCPI_RANK_DEPOT = 6,   /* one node and order's batches (depot.c)     */
+	PCPI_RANK_ZONE = 7,    /* buddy and accounting (zone.c)              */
 };
 
 struct pcpi_lock {
@@ -51,6 +52,9 @@ void pcpi_lock_fini(struct pcpi_lock *l);
 
 /* Returns true when it had to wait. */
 bool pcpi_lock_take(struct pcpi_lock *l);
+
+/* Returns false, without it, where it would have to wait; free of the order. */
+bool pcpi_lock_try(struct pcpi_lock *l);
 
 void pcpi_lock_drop(struct pcpi_lock *l);
 

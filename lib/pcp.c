@@ -104,8 +104,8 @@ static void blocks_hold(const struct pcpi_cache *c, unsigned order,
 				(order + 1) | PCPI_PAGE_HELD);
 }
 
-static uint32_t shift_marked(struct pcpi_cache *c, unsigned order,
-			     uint32_t *pfns, uint32_t n)
+uint32_t pcpi_cache_shift(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
+			  uint32_t n)
 {
 	n = pcpi_min(n, pcpi_ring_len(&c->list[order].ring));
 	pcpi_ring_shift(&c->list[order].ring, pfns, n);
@@ -136,8 +136,8 @@ static uint32_t cold_return(struct pcpi_cache *c, unsigned order, uint32_t n)
 	uint32_t pfns[PCPI_CHUNK], moved = 0, got;
 
 	while (moved < n && pcpi_cache_enter(c)) {
-		got = shift_marked(c, order, pfns,
-				   pcpi_min(n - moved, PCPI_CHUNK));
+		got = pcpi_cache_shift(c, order, pfns,
+				       pcpi_min(n - moved, PCPI_CHUNK));
 		pcpi_cache_leave(c);
 		if (got == 0)
 			break;
@@ -185,7 +185,7 @@ static bool freer_trim(struct pcpi_cache *c, unsigned order)
 		return true;
 	count = pcpi_cache_count(c);
 	n = pcpi_min(pcpi_tune_hand_over(c, order), 2 * PCPI_CHUNK);
-	shift_marked(c, order, pfns, n);
+	pcpi_cache_shift(c, order, pfns, n);
 	pcpi_cache_leave(c);
 	if (n == 0)
 		return false;
@@ -201,6 +201,8 @@ void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
 
 	if (freer_trim(c, order))
 		return;
+	if (pcpi_cache_has_ticks(c))
+		pcpi_cache_decay(c, order);
 	now = pcpi_sys->coarse_ns();
 	/* A batch of frees may have brought more than one decision gives back. */
 	while (trim_once(c, order, now) &&
@@ -335,6 +337,8 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 	if (pcpi_tune_is_taker(c, order))
 		got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
 	if (got == 0) {
+		if (pcpi_cache_has_ticks(c))
+			pcpi_cache_decay(c, order);
 		blocks = pcpi_tune_refill(c, &ps, order);
 		got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
 	}
@@ -489,7 +493,7 @@ void pcpi_cache_empty_claimed(struct pcpi_cache *c, uint64_t *moved)
 	pages = pcpi_cache_count(c);
 	outboxes_empty_claimed(c, moved);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		while ((n = shift_marked(c, o, pfns, PCPI_CHUNK)))
+		while ((n = pcpi_cache_shift(c, o, pfns, PCPI_CHUNK)))
 			pcpi_zone_give_bulk(c->zone, o, pfns, n);
 	moved[c->zone->config.position] += pages;
 	if (pages > 0)

@@ -70,6 +70,7 @@ enum pcpi_drain_reason {
 	PCPI_DRAIN_FREER,
 	PCPI_DRAIN_FLUSH,
 	PCPI_DRAIN_SWEEP,
+	PCPI_DRAIN_DECAY,
 	PCPI_DRAIN_REASONS,
 };
 
@@ -86,6 +87,7 @@ struct pcpi_pcp_env {
 	bool exchange;		 /* c: C8 */
 	bool rseq;		 /* c: hits are sequences, where the thread can */
 	bool free_high_batch;	 /* c: a large data cache */
+	uint64_t ticks;		 /* a: so far (tick.c) */
 	struct pcpi_trace trace;
 };
 
@@ -93,6 +95,9 @@ struct pcpi_pcp_env {
 struct pcpi_outbox {
 	uint32_t len[PCPI_PCP_ORDERS];
 	uint64_t frees;
+	struct pcpi_idle idle; /* t, as the next two */
+	uint64_t frees_noted;
+	uint32_t give;
 	uint32_t pfns[PCPI_PCP_ORDERS][PCPI_CHUNK];
 };
 
@@ -109,8 +114,20 @@ struct pcpi_outbox {
  */
 #define PCPI_FRONT_OFF ((void *)1)
 
-/* o: owner (C1), or the drainer; c: fixed; a: atomic; r: owner, read by
- * anyone. */
+/* t: what ticks know of a cache's lists (pcp_decay.c). */
+struct pcpi_cache_idle {
+	struct pcpi_idle idle;
+	struct pcpi_split_cursor cursor;
+	uint64_t ops;	  /* allocs and frees up to the last tick */
+	uint32_t high;	  /* as it sinks while the owner is away */
+	uint32_t decayed; /* pages above high, and of those below it what is */
+	uint32_t expired; /* due: to be given now */
+	bool pending;	  /* an idle owner owes a flush: all is to be given */
+	uint64_t away;	  /* in root: the last tick that found pages of others */
+};
+
+/* o: owner (C1), or the drainer; c: fixed; a: atomic; r: owner, read by anyone; t:
+ * who ticks, under the drain lock. */
 struct pcpi_cache {
 	/* First line: all that a hit of order 0 reads and writes. */
 	union {
@@ -129,6 +146,7 @@ struct pcpi_cache {
 	struct pcpi_zone *zone;	    /* c */
 	struct pcpi_cache *root;    /* r: the owner's first cache of the heap */
 	struct pcpi_cache **peers;  /* r: [nr_zones] the owner's others; in root */
+	struct pcpi_cache *home;    /* r: that of the owner's node; in root */
 	struct pcpi_outbox *outbox; /* o: [nr_zones], NULL with one zone */
 	uint32_t high_cap;	    /* c: what the rings can hold */
 
@@ -141,6 +159,8 @@ struct pcpi_cache {
 	uint64_t allocs_at_drain;
 	uint64_t list_tick[PCPI_PCP_ORDERS]; /* of the last alloc seen */
 	struct pcpi_split_cursor cursor;
+	uint64_t ticks_seen; /* of env->ticks: high has sunk for these */
+	struct pcpi_cache_idle idle;
 
 	/* Statistics. */
 	uint64_t in[PCPI_PCP_ORDERS];  /* r: blocks that came by refills: C4 */
@@ -232,6 +252,42 @@ void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 /* Owner: the list of this order has reached its limit by a free. */
 void pcpi_cache_trim(struct pcpi_cache *c, unsigned order);
 
+/* Inside (C1): takes up to n blocks from the cold end of a list. */
+uint32_t pcpi_cache_shift(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
+			  uint32_t n);
+
+/* ---- pcp_decay.c ---- */
+
+/* Owner, at a look for the order: high sinks for the ticks that came since the
+ * last call, and what is above it goes to the zone. */
+void pcpi_cache_decay(struct pcpi_cache *c, unsigned order);
+
+/* Owner: whether there were any. */
+PCPI_INLINE bool pcpi_cache_has_ticks(const struct pcpi_cache *c)
+{
+	/* relaxed: a tick more or less. */
+	return c->ticks_seen != pcpi_load_relaxed(&c->env->ticks);
+}
+
+/* Whether a cache is of its owner's node, and whether it waits until what its
+ * owner has of others is gone. */
+enum pcpi_idle_place { PCPI_IDLE_AWAY, PCPI_IDLE_HOME, PCPI_IDLE_WAIT };
+
+/* Who ticks: pages of other nodes than its owner's. */
+bool pcpi_cache_has_away(const struct pcpi_cache *c, bool home);
+
+/* Who ticks: notes what has happened since the last tick, and plans what an idle
+ * cache gives back; false: nothing. */
+bool pcpi_cache_idle_plan(struct pcpi_cache *c, enum pcpi_idle_place at);
+
+/* Something of the plan is no mere decay. */
+bool pcpi_cache_idle_expired(const struct pcpi_cache *c);
+
+/* Drainer, inside: carries the plan out; to moved[zone] are added the pages. */
+void pcpi_cache_idle_give(struct pcpi_cache *c, uint64_t *moved);
+
+/* ---- pcp.c ---- */
+
 /* Owner: everything to the depots. */
 void pcpi_cache_flush(struct pcpi_cache *c);
 
@@ -241,6 +297,9 @@ void pcpi_cache_abandon(struct pcpi_cache *c);
 
 /* Drainer: claims the cache, NONE or PENDING before; false if it is claimed. */
 bool pcpi_cache_claim(struct pcpi_cache *c);
+
+/* Drainer, before it claims: the owner was asked to flush and didn't yet. */
+bool pcpi_cache_is_pending(const struct pcpi_cache *c);
 
 /* Under the threads lock: a drainer waits for the owner, or is inside. */
 bool pcpi_cache_is_claimed(const struct pcpi_cache *c);

@@ -68,6 +68,13 @@ bool pcpi_cache_is_claimed(const struct pcpi_cache *c)
 	       PCPI_CLAIM_CLAIMED;
 }
 
+bool pcpi_cache_is_pending(const struct pcpi_cache *c)
+{
+	/* relaxed: only the owner ends it, and then there is less to do. */
+	return (pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_STATE) ==
+	       PCPI_CLAIM_PENDING;
+}
+
 bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 {
 	/* docs/memory-order.md, "Claiming"; pairs with pcpi_cache_leave() and

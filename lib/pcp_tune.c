@@ -73,6 +73,8 @@ void pcpi_tune_start(struct pcpi_cache *c)
 		c->list_tick[o] = 1; /* not allocated from since long: F4 */
 	}
 	c->allocs_at_drain = pcpi_cache_allocs(c);
+	/* relaxed: a tick more or less. */
+	c->ticks_seen = pcpi_load_relaxed(&c->env->ticks);
 	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
 }
 
@@ -284,4 +286,41 @@ uint32_t pcpi_tune_refill(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 	if (flags & PCPI_ZONE_BELOW_HIGH)
 		limits_spread(c, ps->high_min, past.freed);
 	return pcpi_max(blocks, 1u);
+}
+
+/* Has the plan's pages taken from the lists, as far as F4 lets it. */
+static void decay_split(struct pcpi_cache *c, const struct pcpi_pageset *ps,
+			uint64_t now_ns, struct pcpi_trim_plan *plan)
+{
+	uint32_t lens[PCPI_PCP_ORDERS], keep[PCPI_PCP_ORDERS];
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		lens[o] = pcpi_cache_len(c, o);
+	kept(c, ps, now_ns, lens, keep);
+	plan->pages = pcpi_policy_split(&pcpi_split_cache, lens, keep,
+					plan->pages, &c->cursor, plan->take);
+}
+
+bool pcpi_tune_decay(struct pcpi_cache *c, uint64_t now_ns,
+		     struct pcpi_trim_plan *plan)
+{
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+	struct pcpi_pcp_state s = {
+		.count = pcpi_cache_count(c),
+		.high = c->high,
+	};
+	struct pcpi_decay todo = pcpi_policy_decay(&s, &ps);
+
+	*plan = (struct pcpi_trim_plan){
+		.count = s.count,
+		.high = c->high,
+		.pages = todo.pages,
+		.reason = PCPI_DRAIN_DECAY,
+	};
+	/* relaxed: the owner's own; statistics read it. */
+	pcpi_store_relaxed(&c->high, pcpi_min(s.high, c->high_cap));
+	if (plan->pages > 0)
+		decay_split(c, &ps, now_ns, plan);
+	return todo.more;
 }

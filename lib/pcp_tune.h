@@ -56,6 +56,11 @@ void pcpi_tune_trim(struct pcpi_cache *c, unsigned order, uint64_t now_ns,
 /* A plan was carried out: sets the limits anew. */
 void pcpi_tune_drained(struct pcpi_cache *c, unsigned order);
 
+/* Requires the mark.  One tick: high sinks, and the plan is what is above it,
+ * perhaps nothing; false: further ticks would do nothing. */
+bool pcpi_tune_decay(struct pcpi_cache *c, uint64_t now_ns,
+		     struct pcpi_trim_plan *plan);
+
 /* Blocks to take from the zone, at least 1; high may grow. */
 uint32_t pcpi_tune_refill(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 			  unsigned order);

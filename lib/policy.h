@@ -36,6 +36,10 @@
 /* The part of a zone that all its caches may hold together: 1/8. */
 #define PCPI_CACHE_SHARE 8u
 
+/* What was not used for so many ticks goes back, and from then on a part of it
+ * at every so manieth. */
+#define PCPI_IDLE_TICKS 3u
+
 /* A list that was allocated from less than so many ticks ago keeps a refill. */
 #define PCPI_KEEP_TICKS 2u
 
@@ -86,6 +90,12 @@ enum pcpi_zone_flags {
 struct pcpi_decay {
 	uint32_t pages; /* to drain now                                  */
 	bool more;      /* false: idle, further ticks would do nothing   */
+};
+
+/* How long a store of pages has been left alone; zero is a valid start. */
+struct pcpi_idle {
+	uint8_t expire; /* ticks until it gives, 0: it doesn't           */
+	bool gave;      /* at the last tick                              */
 };
 
 /* The lists among which a drain is divided. */
@@ -252,6 +262,17 @@ uint32_t pcpi_policy_refill(struct pcpi_pcp_state *state,
  */
 struct pcpi_decay pcpi_policy_decay(struct pcpi_pcp_state *state,
 				    const struct pcpi_pageset *ps);
+
+/*
+ * One tick of a store of `count` pages, `used` since the last: pages that it
+ * gives back now, at most `most`.  Spec F: the first at the third tick, and the
+ * next three later, as what was given counts as use.
+ */
+uint32_t pcpi_policy_idle(struct pcpi_idle *idle, bool used, uint32_t count,
+			  uint32_t most);
+
+/* Pages that a cache moves at once at most, batch << 5. */
+uint32_t pcpi_policy_scaled(const struct pcpi_pageset *ps);
 
 /* ---- Sharing (spec C, F1-F5) --------------------------------------------- */
 

@@ -47,8 +47,7 @@
  */
 #include "policy.h"
 
-/* The most that a cache moves at once. */
-static uint32_t scale_batch(const struct pcpi_pageset *ps)
+uint32_t pcpi_policy_scaled(const struct pcpi_pageset *ps)
 {
 	return ps->batch << PCPI_SCALE_MAX;
 }
@@ -75,7 +74,7 @@ void pcpi_policy_note_frees(struct pcpi_pcp_state *state,
 			    const struct pcpi_pageset *ps, uint32_t blocks,
 			    unsigned order)
 {
-	uint32_t room = sub_floor(scale_batch(ps), state->free_count);
+	uint32_t room = sub_floor(pcpi_policy_scaled(ps), state->free_count);
 	uint32_t room_blocks =
 		(room >> order) + ((room & ((1u << order) - 1)) != 0);
 
@@ -103,7 +102,7 @@ void pcpi_policy_catch_up(struct pcpi_pcp_state *state,
 	state->alloc_factor = halve(state->alloc_factor, frees);
 	count += freed_pages / (allocs + 1);
 	state->free_count =
-		(uint32_t)pcpi_min(count, (uint64_t)scale_batch(ps)); /* X4 */
+		(uint32_t)pcpi_min(count, (uint64_t)pcpi_policy_scaled(ps)); /* X4 */
 }
 
 uint32_t pcpi_policy_hand_over(uint32_t count, uint32_t depot_batch)
@@ -160,7 +159,7 @@ static uint32_t move_high(struct pcpi_pcp_state *state,
 	if (high == 0)
 		return 0;
 	if (free_high) {
-		state->high = pcpi_max(sub_floor(high, scale_batch(ps)),
+		state->high = pcpi_max(sub_floor(high, pcpi_policy_scaled(ps)),
 				       ps->high_min);
 		return 0;
 	}
@@ -214,7 +213,7 @@ static uint32_t drain_modern(struct pcpi_pcp_state *state,
 	if (state->count < bound)
 		return 0;
 	if (free_high)
-		return scale_batch(ps);
+		return pcpi_policy_scaled(ps);
 	return bound_drain(ps, state->free_count, bound);
 }
 
@@ -288,7 +287,7 @@ static uint32_t decay_high(const struct pcpi_pcp_state *state,
 		return ps->high_min;
 	high = pcpi_min(state->high - eighth, ps->high_max);
 	/* The most that one tick may drain keeps high up. */
-	high = pcpi_max(high, sub_floor(state->count, scale_batch(ps)));
+	high = pcpi_max(high, sub_floor(state->count, pcpi_policy_scaled(ps)));
 	return pcpi_max(high, ps->high_min);
 }
 
@@ -301,4 +300,16 @@ struct pcpi_decay pcpi_policy_decay(struct pcpi_pcp_state *state,
 	todo.pages = sub_floor(state->count, state->high);
 	todo.more = state->high > ps->high_min || todo.pages != 0;
 	return todo;
+}
+
+uint32_t pcpi_policy_idle(struct pcpi_idle *idle, bool used, uint32_t count,
+			  uint32_t most)
+{
+	if (used || idle->gave)
+		idle->expire = PCPI_IDLE_TICKS;
+	idle->gave = false;
+	if (idle->expire == 0 || count == 0 || --idle->expire > 0)
+		return 0;
+	idle->gave = true;
+	return pcpi_min(count, most);
 }

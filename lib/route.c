@@ -114,7 +114,7 @@ static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
 	uint64_t seen;
 
 	while (got < n) {
-		/* acquire: pairs with zone.c's arena_settle(): what is managed
+		/* acquire: pairs with zone.c's pcpi_zone_settle(): what is managed
 		 * by then is found by the take below. */
 		seen = pcpi_load_acquire(&z->managed_pages);
 		got += zone_take(req, z, pfns + got, n - got);
@@ -204,6 +204,7 @@ uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
 		got += others_take(req, pfns + got, n - got);
 	if (got < n)
 		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
+	pcpi_heap_tick_poll(req->heap);
 	blocks_unhold(req->heap, req->order, pfns, got);
 	return got;
 }

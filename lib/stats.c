@@ -40,6 +40,7 @@ static void cache_merge(struct pcpi_cache *c, const struct pcpi_zone *z,
 	s->drains_freer += GET(c->drains[PCPI_DRAIN_FREER]);
 	s->drains_flush += GET(c->drains[PCPI_DRAIN_FLUSH]);
 	s->drains_sweep += GET(c->drains[PCPI_DRAIN_SWEEP]);
+	s->drains_decay += GET(c->drains[PCPI_DRAIN_DECAY]);
 	s->refills += GET(c->refills);
 	s->depot_gets += GET(c->depot_gets);
 	s->depot_puts += GET(c->depot_puts);
@@ -98,6 +99,7 @@ static void zone_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 	s->numa_foreign = GET(z->numa_foreign);
 	s->numa_hit = s->alloc_total - pcpi_min(s->numa_miss, s->alloc_total);
 	s->arenas = GET(z->nr_arenas);
+	s->trim_failed = GET(z->trim_failed);
 }
 
 void pcpi_stats_collect(struct pcpa_heap *heap, const struct pcpi_zone *zone,

@@ -90,6 +90,8 @@ const struct pcpi_stats_field pcpi_stats_fields[] = {
 	FIELD(numa_foreign, "numa_foreign"),
 	FIELD(arenas, "nr_arenas"),
 	FIELD(caches, "nr_pcp_caches"),
+	FIELD(drains_decay, "pcp_drain_decay"),
+	FIELD(trim_failed, "arena_trim_failed"),
 };
 /* clang-format on */
 const size_t pcpi_stats_fields_count =

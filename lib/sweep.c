@@ -87,7 +87,7 @@ static unsigned claim_all(struct pcpa_heap *heap)
 /* False: marks may be hidden in the processors' store buffers, or owners inside a
  * sequence.  In this order: a sequence that begins after the first barrier sees
  * the claim, one that began before it is cut short by the second. */
-static bool owners_show(const struct pcpa_heap *heap)
+bool pcpi_heap_owners_show(const struct pcpa_heap *heap)
 {
 	if (heap->env.exchange || (heap->options_flags & PCPA_HEAP_NO_IPI))
 		return true;
@@ -149,7 +149,7 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 	uint64_t deadline = pcpi_sys->clock_ns() + wait_ns;
 	unsigned left = claim_all(heap);
 
-	if (left > 0 && owners_show(heap))
+	if (left > 0 && pcpi_heap_owners_show(heap))
 		while ((left = empty_quiet(heap, moved)) > 0 &&
 		       pcpi_sys->clock_ns() < deadline)
 			pcpi_sys->yield();

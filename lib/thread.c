@@ -256,6 +256,7 @@ static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
 	entry->cache = c;
 	/* relaxed: for this thread; see entry_clear(). */
 	pcpi_store_relaxed(&entry->heap, &heap->hot);
+	pcpi_store_relaxed(&c->root->home, c); /* relaxed: a hint for ticks. */
 }
 
 /* Where another thread's is cleared, that one may just put another heap there,

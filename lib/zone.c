@@ -10,7 +10,6 @@
 #include "sys/sys.h"
 
 #define HOLD_PAGES_MIN 64u
-#define COUNT_CHUNKS 64u
 
 static void zone_lock(struct pcpi_zone *z)
 {
@@ -152,6 +151,7 @@ static size_t arena_pool_bytes(const struct pcpi_zone *z)
 {
 	uint64_t most = (z->config.max_pages >> z->space->top_order) + 1;
 
+	most += PCPI_ZONE_RETIRED_MAX;
 	return (size_t)most * sizeof(struct pcpi_arena);
 }
 
@@ -267,15 +267,14 @@ void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
 	}
 }
 
-/* Makes an arena's pages free, 64 chunks a hold. */
-static void arena_settle(struct pcpi_zone *z, const struct pcpi_arena *a)
+void pcpi_zone_settle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages)
 {
-	uint32_t step = COUNT_CHUNKS << z->space->top_order, done, run;
+	uint32_t step = PCPI_ZONE_HOLD_CHUNKS << z->space->top_order, done, run;
 
-	for (done = 0; done < a->pages; done += run) {
-		run = pcpi_min(step, a->pages - done);
+	for (done = 0; done < pages; done += run) {
+		run = pcpi_min(step, pages - done);
 		zone_lock(z);
-		pcpi_buddy_add(&z->buddy, a->first_pfn + done, run);
+		pcpi_buddy_add(&z->buddy, first_pfn + done, run);
 		/* Free before managed: who looks for pages, after it has seen
 		 * these managed, must not find free what was free before.
 		 * relaxed: ordered by the next. */
@@ -289,21 +288,52 @@ static void arena_settle(struct pcpi_zone *z, const struct pcpi_arena *a)
 	}
 }
 
+bool pcpi_zone_unsettle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages)
+{
+	bool whole;
+
+	zone_lock(z);
+	whole = pcpi_buddy_remove(&z->buddy, first_pfn, pages);
+	if (whole) {
+		/* Readers may see more free than managed for a moment.
+		 * relaxed: who has seen more managed only finds less. */
+		pcpi_store_relaxed(&z->managed_pages, z->managed_pages - pages);
+		retune_locked(z);
+	}
+	zone_unlock(z);
+	return whole;
+}
+
+void pcpi_zone_reclaim(struct pcpi_zone *z, bool on)
+{
+	uint32_t flags;
+
+	zone_lock(z);
+	flags = z->flags & ~(uint32_t)PCPI_ZONE_RECLAIM_ACTIVE;
+	/* relaxed: a hint for the caches' policy. */
+	pcpi_store_relaxed(&z->flags,
+			   flags | (on ? PCPI_ZONE_RECLAIM_ACTIVE : 0u));
+	zone_unlock(z);
+}
+
 static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
 		       uint64_t *grown)
 {
 	uint64_t room = (z->config.max_pages - z->managed_pages)
 			<< z->space->page_shift;
-	struct pcpi_arena *a = &z->arena_pool[z->nr_arenas];
+	struct pcpi_arena *a;
 	int err;
 
 	if (room == 0 || (exact && room < bytes))
 		return -ENOSPC;
+	a = pcpi_zone_arena_take(z);
 	err = pcpi_arena_grow(z->space, z->config.position,
 			      pcpi_min(bytes, room), exact, a);
-	if (err)
+	if (err) {
+		pcpi_zone_arena_give(z, a);
 		return err;
-	arena_settle(z, a);
+	}
+	pcpi_zone_settle(z, a->first_pfn, a->pages);
 	pcpi_list_add_tail(&a->link, &z->arenas);
 	/* relaxed: a statistic. */
 	pcpi_store_relaxed(&z->nr_arenas, z->nr_arenas + 1);
@@ -341,7 +371,7 @@ void pcpi_zone_count_free(struct pcpi_zone *z, uint64_t counts[PCPI_MAX_ORDER + 
 	unsigned o;
 
 	for (c = 0; c < chunks; c = end) {
-		end = pcpi_min(chunks, c + COUNT_CHUNKS);
+		end = pcpi_min(chunks, c + PCPI_ZONE_HOLD_CHUNKS);
 		zone_lock(z);
 		for (; c < end; c++)
 			pcpi_buddy_chunk_counts(&z->buddy, c, part);

@@ -7,7 +7,7 @@
  * bytes of blocks that enter and leave the buddy.  Embeds the node's depots,
  * which direct.c moves blocks through; the zone itself never does.
  *
- *     caches <-> depots        take_bulk / give_bulk        grow
+ *     caches <-> depots        take_bulk / give_bulk        grow, trim
  *                   \______________ zone ______________________ arena
  *                                buddy + lock
  *
@@ -20,9 +20,10 @@
  * Z4  The pageset follows managed and the number of live caches.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
- * GROW, held across the population of an arena; no allocation that can be
- * served waits for it).  The arena list is an RCU list: added under the grow
- * lock, walked in a read-side section.
+ * GROW, held across the population of an arena, or while 64 MiB are given back;
+ * no allocation that can be served waits for it).  The arena list is an RCU list:
+ * changed under the grow lock, walked in a read-side section; an arena of which
+ * a part is given back is replaced by what is left (zone_trim.c).
  * Failure: take returns fewer, grow a negative errno.
  * Proved by tests/unit/test_zone.c and tests/model/.
  */
@@ -81,8 +82,11 @@ struct pcpi_zone {
 
 	struct pcpi_lock grow_lock;
 	struct cds_list_head arenas; /* g, RCU */
-	struct pcpi_arena *arena_pool; /* g: [nr_arenas] used so far */
+	struct pcpi_arena *arena_pool; /* g: [arenas_used] used so far */
+	struct pcpi_arena *arena_idle; /* g: of these, not in use, by next */
+	uint32_t arenas_used;	       /* g */
 	uint32_t nr_arenas;	       /* g, read by anyone */
+	uint64_t trim_failed;	       /* g, read by anyone: refusals */
 
 	struct pcpi_depot depots[PCPI_PCP_ORDERS];
 };
@@ -116,6 +120,15 @@ void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
 int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
 		   bool exact, uint64_t *grown);
 
+/*
+ * Gives whole granules of arenas whose pages are all free back to the kernel,
+ * at most most_pages, the latest arenas first and from their ends.  The zone's
+ * numbers follow.  What the kernel refuses stays, and is counted in trim_failed.
+ * Returns the pages given.
+ * Requires that the caller serialises, and is in no read-side section.
+ */
+uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages);
+
 /* A cache came (+1) or went (-1); returns true when the caches' bounds fell,
  * so that others may hold too much. */
 bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by);
@@ -135,5 +148,28 @@ void pcpi_zone_count_free(struct pcpi_zone *z,
 			  uint64_t counts[PCPI_MAX_ORDER + 1]);
 
 bool pcpi_zone_check(struct pcpi_zone *z);
+
+/* ---- For zone_trim.c ---- */
+
+/* Pages that become free at once, 64 chunks a hold. */
+void pcpi_zone_settle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages);
+
+/* The opposite, in one hold, for pages of whole chunks that are all free; false,
+ * and nothing is changed, where one isn't. */
+bool pcpi_zone_unsettle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages);
+
+/* Caches keep less while it is on. */
+void pcpi_zone_reclaim(struct pcpi_zone *z, bool on);
+
+/* A record of an arena, not listed; there is always one.  And one that is no
+ * longer listed, nor read by anyone. */
+struct pcpi_arena *pcpi_zone_arena_take(struct pcpi_zone *z);
+void pcpi_zone_arena_give(struct pcpi_zone *z, struct pcpi_arena *a);
+
+/* Records that may wait for their last readers, and a few to split with. */
+#define PCPI_ZONE_RETIRED_MAX 66u
+
+/* Chunks that one hold of the lock may add or take out: Z3. */
+#define PCPI_ZONE_HOLD_CHUNKS 64u
 
 #endif

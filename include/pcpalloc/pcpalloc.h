@@ -65,6 +65,11 @@ struct pcpa_stats; /* pcpalloc/stats.h */
 /* Never interrupt a running thread to drain its cache: it drains itself at its
  * next call. */
 #define PCPA_HEAP_NO_IPI 0x20u
+/* A thread of the heap's own, named pcpalloc and with all signals blocked, calls
+ * pcpa_heap_tick() once a second until the heap is destroyed; -EAGAIN at creation
+ * where it can't be made.  It does not survive a fork: a child with
+ * PCPA_HEAP_COW lives without. */
+#define PCPA_HEAP_BACKGROUND 0x40u
 
 /*
  * What a heap is made of.  Start from PCPA_HEAP_OPTIONS_INIT; zero means the
@@ -211,8 +216,9 @@ struct pcpa_arena_info {
 /*
  * Calls fn for each arena until it returns non-zero, and returns that value or
  * 0; -ENODEV in a forked child of a heap without PCPA_HEAP_COW, -EINVAL without
- * a heap or fn.  Arenas added meanwhile may or may not be seen.  fn must not call the
- * heap.
+ * a heap or fn.  Arenas added meanwhile may or may not be seen, and one that
+ * pcpa_heap_trim() shortens may be seen as it was, as it is, or both.  fn must not
+ * call the heap.
  */
 int pcpa_for_each_arena(struct pcpa_heap *heap,
 			int (*fn)(const struct pcpa_arena_info *, void *),
@@ -232,6 +238,40 @@ int pcpa_thread_flush(struct pcpa_heap *heap);
  */
 int pcpa_heap_drain(struct pcpa_heap *heap);
 
+/*
+ * Decay and idle reclaim: one tick is a second, and a call that comes earlier
+ * after the last tick, whoever made that, does nothing.  Calls that a thread's
+ * cache can't serve tick by themselves, as does PCPA_HEAP_BACKGROUND; this is for
+ * programs that go idle as a whole.
+ * A cache that was not used for a whole tick gives back what is above its bound,
+ * which sinks by an eighth a tick, then all the rest, by and by; outboxes and
+ * caches of other nodes than their thread's from the third tick on; depots what
+ * nobody needed for a second.  Caches in use are not touched, but their bounds
+ * sink likewise.  With PCPA_HEAP_NO_IPI no cache of a living thread is: it is
+ * asked to flush at its next call.
+ * Returns 0, -EINVAL without a heap, or -ENODEV in a forked child.
+ * Cost: early 10 ns; else a look at each cache, and a membarrier and moving the
+ * pages where one gives any.
+ */
+int pcpa_heap_tick(struct pcpa_heap *heap);
+
+/*
+ * Gives free memory back to the kernel until the nodes of the heap together have
+ * no more than keep_bytes, and never less; returns how many bytes went.
+ * All caches and depots are drained first, as by pcpa_heap_drain().  What goes
+ * are whole huge pages without a block in use (also where the memory is of base
+ * pages), of the latest arenas first; an arena of which others stay is listed as
+ * what is left of it.  Their addresses stay reserved and the heap grows into them
+ * again.  What the kernel refuses to take stays in use and is counted
+ * (trim_failed); the next call tries it again.
+ * 0 for a heap of fixed size (PCPA_HEAP_FIXED), which keeps its initial_bytes,
+ * and in a forked child.  Not for callbacks of the heap, nor for a caller that
+ * holds a lock which these take.
+ * Cost: a drain, and 4 ms a GiB of huge pages or 65 of base pages; growth of the
+ * same node waits for up to 64 MiB of it, allocations that need none don't.
+ */
+size_t pcpa_heap_trim(struct pcpa_heap *heap, size_t keep_bytes);
+
 /* ---- Observation -------------------------------------------------------- */
 
 enum pcpa_event_kind {
@@ -239,7 +279,8 @@ enum pcpa_event_kind {
 	PCPA_EVENT_PCPU_REFILL = 1, /* a cache takes blocks                */
 	PCPA_EVENT_ZONE_LOCKED = 2, /* pages taken under the zone lock     */
 	PCPA_EVENT_EXTFRAG = 3,     /* a larger block was broken up        */
-	PCPA_EVENT_ARENA_GROW = 4   /* an arena was added                  */
+	PCPA_EVENT_ARENA_GROW = 4,  /* an arena was added                  */
+	PCPA_EVENT_ARENA_TRIM = 5   /* memory went back to the kernel      */
 };
 
 /* One decision, with the state before it. */

@@ -47,6 +47,9 @@ struct pcpa_stats {
 	uint64_t numa_foreign;	 /* blocks asked here, taken from another  */
 	uint64_t arenas;	 /* number of arenas                       */
 	uint64_t caches;	 /* thread caches in use                   */
+	uint64_t drains_decay;	 /* because time passed                    */
+	uint64_t trim_failed;	 /* memory that the kernel didn't take back,
+				  * kept for the next pcpa_heap_trim()     */
 };
 
 #define PCPA_STATS_INIT \
@@ -54,7 +57,8 @@ struct pcpa_stats {
 		sizeof(struct pcpa_stats), \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+			0, 0 \
 	}
 
 enum pcpa_stats_format {

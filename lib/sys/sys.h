@@ -14,6 +14,7 @@
 #ifndef PCPI_SYS_H
 #define PCPI_SYS_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "../base.h"
@@ -59,6 +60,10 @@ struct pcpi_sys {
 	 * can't be made the caller runs them. */
 	void (*parallel)(unsigned n, void (*fn)(void *arg, unsigned i),
 			 void *arg);
+	/* Starts a thread with all signals blocked, and waits for its end. */
+	int (*thread_start)(const char *name, void *(*fn)(void *arg), void *arg,
+			    pthread_t *out);
+	void (*thread_join)(pthread_t thread);
 	/* Reads at most size-1 bytes of a file, terminated; the length or an error. */
 	ssize_t (*read_file)(const char *path, char *buf, size_t size);
 	/* Prepares for membarrier(); an error where it is refused. */

@@ -336,6 +336,33 @@ static void linux_parallel(unsigned n, void (*fn)(void *arg, unsigned i),
 	errno = saved;
 }
 
+static int linux_thread_start(const char *name, void *(*fn)(void *arg),
+			      void *arg, pthread_t *out)
+{
+	sigset_t all, before;
+	int saved = errno, err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(out, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err == 0)
+		pthread_setname_np(*out, name);
+	errno = saved;
+	return -err;
+}
+
+static void linux_thread_join(pthread_t thread)
+{
+	int saved = errno;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_join(thread, NULL);
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
+}
+
 /* Commands of Linux 5.10, by number for older headers. */
 #define MEMBARRIER_RSEQ (1 << 7)
 #define MEMBARRIER_REGISTER_RSEQ (1 << 8)
@@ -519,6 +546,8 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.name = linux_name,
 	.bind = linux_bind,
 	.parallel = linux_parallel,
+	.thread_start = linux_thread_start,
+	.thread_join = linux_thread_join,
 	.read_file = linux_read_file,
 	.membarrier_register = linux_membarrier_register,
 	.membarrier = linux_membarrier,

@@ -93,6 +93,14 @@ static unsigned below(uint64_t n)
 static struct pcpi_sys table;
 static __thread int my_cpu;
 
+static uint64_t now_ns = UINT64_C(1000000000);
+
+static uint64_t coarse_said(void)
+{
+	/* relaxed: one thread at a time works, by turns. */
+	return pcpi_load_relaxed(&now_ns);
+}
+
 static int cpu_said(void)
 {
 	return my_cpu;
@@ -407,6 +415,45 @@ static void step_drain(void)
 	MUST(s.cached_pages == 0 && s.depot_pages == 0);
 }
 
+/* Adds the huge pages without a page in use. */
+static int unused_count(const struct pcpa_arena_info *a, void *arg)
+{
+	size_t at = index_of(a->base), end = at + a->bytes / page;
+
+	MUST(a->bytes % a->page_bytes == 0);
+	for (; at < end; at += (size_t)1 << MAX_ORDER)
+		*(unsigned *)arg += run_is_there(at, MAX_ORDER);
+	return 0;
+}
+
+/* What is left is to be kept, or in use. */
+static void step_trim(void)
+{
+	struct pcpa_stats before = PCPA_STATS_INIT, after = PCPA_STATS_INIT;
+	size_t huge = page << MAX_ORDER, keep = below(5) * MIB, given;
+	unsigned unused = 0;
+
+	MUST(pcpa_stats_read(heap, -1, &before) == 0);
+	given = pcpa_heap_trim(heap, keep);
+	MUST(pcpa_stats_read(heap, -1, &after) == 0);
+	MUST(given == (before.managed_pages - after.managed_pages) * page);
+	MUST(given == 0 || after.managed_pages * page >= keep);
+	MUST(after.trim_failed == 0);
+	pcpa_for_each_arena(heap, unused_count, &unused);
+	MUST(unused == 0 || after.managed_pages * page < keep + huge);
+	pcpi_space_check(&heap->space);
+}
+
+/* Some ticks; early ones, too. */
+static void step_tick(void)
+{
+	for (unsigned n = below(6); n > 0; n--) {
+		/* relaxed: as above. */
+		pcpi_store_relaxed(&now_ns, now_ns + below(1500) * UINT64_C(1000000));
+		MUST(pcpa_heap_tick(heap) == 0);
+	}
+}
+
 static void step_move(void)
 {
 	my_cpu = (int)below(2 * NODES);
@@ -437,6 +484,8 @@ static const struct step {
 	{"free_bad", 4, step_free_bad},
 	{"flush", 2, step_flush},
 	{"drain", 1, step_drain},
+	{"trim", 2, step_trim},
+	{"tick", 3, step_tick},
 	{"move", 4, step_move},
 	{"free_most", 1, step_free_most},
 	{"end", 1, step_end}, /* the worker ends, another takes its place */
@@ -598,6 +647,7 @@ int main(int argc, char **argv)
 	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:2", 1);
 	table = pcpi_sys_linux;
 	table.cpu = cpu_said;
+	table.coarse_ns = coarse_said;
 	pcpi_sys = &table;
 	while (step_now < steps) {
 		heap_flags = flags[i++ % 3];

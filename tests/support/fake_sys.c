@@ -50,6 +50,11 @@ static bool add_unit(uintptr_t unit)
 	return true;
 }
 
+static bool has_unit(uintptr_t unit)
+{
+	return units[find_slot(unit)] == unit;
+}
+
 static bool remove_unit(uintptr_t unit)
 {
 	unsigned i = find_slot(unit);
@@ -245,6 +250,8 @@ static int fake_populate(void *addr, size_t bytes)
 	if (fake.populate_rc)
 		return fake.populate_rc;
 	for (size_t at = 0; at < bytes && rc == 0; at += fake.unit_bytes) {
+		if (has_unit((uintptr_t)addr + at))
+			continue;
 		if (came + fake.unit_bytes > left)
 			rc = pool ? -EFAULT : -ENOMEM;
 		else if (add_unit((uintptr_t)addr + at))
@@ -328,6 +335,13 @@ static void fake_parallel(unsigned n, void (*fn)(void *arg, unsigned i),
 	fake.helpers = n;
 	for (unsigned i = 0; i < n; i++)
 		fn(arg, i);
+}
+
+static int fake_thread_start(const char *name, void *(*fn)(void *arg),
+			     void *arg, pthread_t *out)
+{
+	return is_chosen() ? -EAGAIN
+			   : pcpi_sys_linux.thread_start(name, fn, arg, out);
 }
 
 /* ---- Files --------------------------------------------------------------- */
@@ -495,6 +509,7 @@ void fake_sys_install(void)
 	table.name = fake_name;
 	table.bind = fake_bind;
 	table.parallel = fake_parallel;
+	table.thread_start = fake_thread_start;
 	table.read_file = fake_read_file;
 	table.membarrier_register = fake_membarrier_register;
 	table.cpus = fake_cpus;

@@ -477,3 +477,42 @@ Test(buddy, init_touches_only_the_end_of_its_metadata)
 	cr_assert(pcpi_buddy_check(&b));
 	free(meta);
 }
+
+/* ---- Giving chunks up: the bitmap core only ----------------------------------- */
+
+Test(buddy, remove_of_free_chunks_leaves_them_unmanaged)
+{
+	struct core c;
+
+	core_make_free(&c, CORE_BITMAP, FIRST, 4, 9);
+	cr_assert(pcpi_buddy_remove(&c.u.bitmap, FIRST + 512, 1024));
+	MUST_COUNT(&c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2);
+	cr_assert_not(CORE_DO(&c, is_free, FIRST + 512));
+	cr_assert_eq(core_take_all(&c, 0, pfns, 2048), 1024);
+	must_check(&c);
+	cr_assert_not(pcpi_buddy_remove(&c.u.bitmap, FIRST + 512, 512),
+		      "not managed");
+	CORE_DO(&c, add, FIRST + 512, 1024);
+	MUST_COUNT(&c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2);
+	core_unmake(&c);
+}
+
+Test(buddy, remove_beside_a_page_in_use_changes_nothing)
+{
+	uint32_t counts[PCPI_MAX_ORDER + 1], after[PCPI_MAX_ORDER + 1];
+	struct core c;
+	uint32_t pfn;
+
+	core_make_free(&c, CORE_BITMAP, FIRST, 3, 9);
+	pfn = CORE_DO(&c, take, 0);
+	core_counts(&c, counts);
+	cr_assert_not(pcpi_buddy_remove(&c.u.bitmap, FIRST, 1536));
+	core_counts(&c, after);
+	cr_assert_arr_eq(counts, after, sizeof(counts));
+	must_check(&c);
+	CORE_DO(&c, give, pfn, 0);
+	cr_assert(pcpi_buddy_remove(&c.u.bitmap, FIRST, 1536));
+	cr_assert_eq(CORE_ASK(&c, free_pages), 0);
+	must_check(&c);
+	core_unmake(&c);
+}

@@ -219,6 +219,7 @@ Test(config, flag_names_make_their_bits)
 		{"checks", PCPA_HEAP_CHECKS},
 		{"dump", PCPA_HEAP_DUMP},
 		{"no_ipi", PCPA_HEAP_NO_IPI},
+		{"background", PCPA_HEAP_BACKGROUND},
 		{"dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW},
 	};
 
@@ -362,10 +363,10 @@ Test(config, unknown_flag_is_refused_and_named)
 {
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 
-	o.flags = PCPA_HEAP_COW | 0x40u;
-	check_refused(&o, "flags", "0x40");
+	o.flags = PCPA_HEAP_COW | 0x4000u;
+	check_refused(&o, "flags", "0x4000");
 	o.flags = PCPA_HEAP_COW | PCPA_HEAP_LEGACY | PCPA_HEAP_CHECKS |
-		  PCPA_HEAP_DUMP | PCPA_HEAP_NO_IPI;
+		  PCPA_HEAP_DUMP | PCPA_HEAP_NO_IPI | PCPA_HEAP_BACKGROUND;
 	cr_expect_eq(check_ok(&o).flags, o.flags);
 }
 

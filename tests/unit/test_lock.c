@@ -14,7 +14,8 @@
 
 static const enum pcpi_lock_rank ranks[] = {
 	PCPI_RANK_HEAPS, PCPI_RANK_DRAIN, PCPI_RANK_THREADS,
-	PCPI_RANK_GROW,  PCPI_RANK_DEPOT, PCPI_RANK_ZONE,
+	PCPI_RANK_TRIM,  PCPI_RANK_GROW,  PCPI_RANK_DEPOT,
+	PCPI_RANK_ZONE,
 };
 #define NR_RANKS (sizeof(ranks) / sizeof(ranks[0]))
 
@@ -66,19 +67,19 @@ static void take_ascending(void)
 
 static void take_descending(void)
 {
+	pcpi_lock_take(&locks[6]);
 	pcpi_lock_take(&locks[5]);
-	pcpi_lock_take(&locks[4]);
 }
 
 static void take_far_below(void)
 {
-	pcpi_lock_take(&locks[3]);
+	pcpi_lock_take(&locks[4]);
 	pcpi_lock_take(&locks[0]);
 }
 
 static void take_two_of_a_rank(void)
 {
-	pcpi_lock_take(&locks[4]);
+	pcpi_lock_take(&locks[5]);
 	pcpi_lock_take(&twin);
 }
 
@@ -89,8 +90,8 @@ static void drop_what_is_not_held(void)
 
 static void take_again_after_drop(void)
 {
-	pcpi_lock_take(&locks[5]);
-	pcpi_lock_drop(&locks[5]);
+	pcpi_lock_take(&locks[6]);
+	pcpi_lock_drop(&locks[6]);
 	pcpi_lock_take(&locks[0]);
 	pcpi_lock_drop(&locks[0]);
 }
@@ -115,15 +116,15 @@ Test(lock, held_tells_the_calling_threads_ranks)
 {
 	if (!library_asserts())
 		cr_skip_test("no assertions in this build");
-	pcpi_lock_take(&locks[3]);
-	pcpi_lock_take(&locks[5]);
+	pcpi_lock_take(&locks[4]);
+	pcpi_lock_take(&locks[6]);
 	cr_expect(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_DEPOT));
-	pcpi_lock_drop(&locks[3]);
+	pcpi_lock_drop(&locks[4]);
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
-	pcpi_lock_drop(&locks[5]);
+	pcpi_lock_drop(&locks[6]);
 }
 
 static bool holder_ready, waiter_waited;
@@ -133,15 +134,40 @@ static void *lock_wait(void *arg)
 	(void)arg;
 	/* release: pairs with the load below */
 	pcpi_store_release(&holder_ready, true);
-	waiter_waited = pcpi_lock_take(&locks[5]);
-	pcpi_lock_drop(&locks[5]);
+	waiter_waited = pcpi_lock_take(&locks[6]);
+	pcpi_lock_drop(&locks[6]);
 	return NULL;
 }
 
 Test(lock, free_lock_is_taken_without_waiting)
 {
-	cr_expect_not(pcpi_lock_take(&locks[5]));
-	pcpi_lock_drop(&locks[5]);
+	cr_expect_not(pcpi_lock_take(&locks[6]));
+	pcpi_lock_drop(&locks[6]);
+}
+
+static void *lock_try(void *arg)
+{
+	*(bool *)arg = pcpi_lock_try(&locks[6]);
+	if (*(bool *)arg)
+		pcpi_lock_drop(&locks[6]);
+	return NULL;
+}
+
+Test(lock, try_never_waits_and_knows_no_order)
+{
+	pthread_t thread;
+	bool got;
+
+	for (unsigned held = 0; held < 2; held++) {
+		if (held)
+			pcpi_lock_take(&locks[6]);
+		cr_assert_eq(pthread_create(&thread, NULL, lock_try, &got), 0);
+		pthread_join(thread, NULL);
+		cr_expect_eq(got, !held);
+	}
+	cr_assert(pcpi_lock_try(&locks[0]), "of a lower rank");
+	pcpi_lock_drop(&locks[0]);
+	pcpi_lock_drop(&locks[6]);
 }
 
 /* The waiter may come after the drop; it then repeats. */
@@ -151,12 +177,12 @@ Test(lock, taken_lock_says_that_it_waited)
 
 	for (unsigned i = 0; i < 1000 && !waiter_waited; i++) {
 		holder_ready = false;
-		pcpi_lock_take(&locks[5]);
+		pcpi_lock_take(&locks[6]);
 		cr_assert_eq(pthread_create(&thread, NULL, lock_wait, NULL), 0);
 		while (!pcpi_load_acquire(&holder_ready))
 			usleep(10);
 		usleep(1000);
-		pcpi_lock_drop(&locks[5]);
+		pcpi_lock_drop(&locks[6]);
 		pthread_join(thread, NULL);
 	}
 	cr_expect(waiter_waited);
@@ -168,9 +194,9 @@ static void *count_up(void *arg)
 {
 	(void)arg;
 	for (unsigned i = 0; i < 20000; i++) {
-		pcpi_lock_take(&locks[5]);
+		pcpi_lock_take(&locks[6]);
 		shared_count++;
-		pcpi_lock_drop(&locks[5]);
+		pcpi_lock_drop(&locks[6]);
 	}
 	return NULL;
 }
