@@ -7,6 +7,7 @@
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
  *   sweep.c   draining all caches
+ *   exhaust.c when a request that found nothing may sweep or grow
  *   stats.c   collecting
  *   fork.c    before and after a fork
  *
@@ -56,6 +57,7 @@ struct pcpa_heap {
 	uint64_t bad_frees, failed;	     /* a */
 
 	struct pcpi_lock drain_lock PCPI_ALIGNED(PCPI_CACHELINE);
+	uint64_t sweeps; /* drain_lock, read by anyone: how many have ended */
 	struct pcpi_lock threads_lock;
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
 	struct cds_list_head link;   /* heaps lock */
@@ -119,11 +121,15 @@ void pcpi_thread_forked(struct pcpa_heap *heap);
  * caches.  Returns 0 or -ETIMEDOUT; *pages moved. */
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
 
+/* The same for an allocation: waits for other drainers and for marks until the
+ * deadline only, and leaves it at the sweep that another has ended since
+ * heap->sweeps was seen_sweeps.  True: it swept; moved[zone] are the pages. */
+bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
+			   uint64_t deadline_ns, uint64_t *moved);
+
 /* Pages that a sweep could move for a zone (or all, NULL); may race. */
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 				const struct pcpi_zone *zone);
-
-/* ---- route.c ---- */
 
 /* A validated request. */
 struct pcpi_request {
@@ -132,8 +138,21 @@ struct pcpi_request {
 	unsigned order;
 	unsigned flags;
 	bool named; /* by PCPA_NODE, not by where the caller runs */
-
+	uint64_t deadline_ns; /* exhaust.c: of its sweeps; 0: none yet */
 };
+
+/* ---- exhaust.c ---- */
+
+/* Sweeps for a request that found too little in the zone, if that is due; true:
+ * look again. */
+bool pcpi_exhaust_sweep(struct pcpi_request *req, struct pcpi_zone *zone);
+
+/* Grows the zone for n blocks, unless that failed a moment ago; true: look again.
+ * seen_managed as for pcpi_zone_grow(). */
+bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *zone,
+		       uint64_t seen_managed, uint64_t n);
+
+/* ---- route.c ---- */
 
 /* Takes up to n blocks; fewer only when everything failed.  The count. */
 uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,

@@ -62,6 +62,14 @@ bool pcpi_lock_take(struct pcpi_lock *l)
 	return waited;
 }
 
+bool pcpi_lock_try(struct pcpi_lock *l)
+{
+	if (pthread_mutex_trylock(&l->mutex) != 0)
+		return false;
+	note_take(l->rank);
+	return true;
+}
+
 void pcpi_lock_drop(struct pcpi_lock *l)
 {
 	note_drop(l->rank);

@@ -7,8 +7,9 @@
  * the ones before it gave too little:
  *
  *   1  the thread's cache of the node, refilled from depot or zone
- *   2  the node's depots emptied into its buddy, whose blocks may merge
- *   3  all threads' caches emptied likewise (sweep.c)
+ *   2  the thread's caches and the node's depots emptied into its buddy, whose
+ *      blocks may merge
+ *   3  all threads' caches emptied likewise (sweep.c)  when due (exhaust.c)
  *   4  a further arena for the node                    not with PCPA_NOGROW
  *   5  the other nodes by distance: depot, zone, emptied depots, emptied
  *      caches, arena                                   not with PCPA_THISNODE
@@ -21,8 +22,7 @@
  */
 #include "heap.h"
 
-#define SWEEP_WAIT_NS UINT64_C(100000)
-#define LAST_TRIES 3u
+#define SWEEP_TRIES 3u
 
 static uint32_t cached_take(const struct pcpi_request *req,
 			    struct pcpi_cache *c, uint32_t *pfns, uint32_t n)
@@ -69,24 +69,6 @@ static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
 		 : direct_take(req, req->zone, pfns, n);
 }
 
-/* Enough for n blocks, and not less than the heap's step. */
-static bool zone_grow(const struct pcpi_request *req, struct pcpi_zone *z,
-		      uint64_t seen_managed, uint64_t n)
-{
-	uint64_t need = n << (req->order + req->heap->hot.page_shift), grown;
-	uint64_t step = pcpi_clamp(seen_managed << req->heap->hot.page_shift,
-				   (uint64_t)req->heap->arena_bytes,
-				   PCPI_GROWTH_BYTES_MAX);
-
-	if (pcpi_zone_grow(z, seen_managed, pcpi_max(need, step), false,
-			   &grown) != 0)
-		return false;
-	if (grown > 0 && pcpi_trace_on(&req->heap->env.trace))
-		pcpi_trace_emit(&req->heap->env.trace, PCPA_EVENT_ARENA_GROW,
-				(int)z->config.os_node, req->order, grown, 0, 0);
-	return true;
-}
-
 static uint32_t zone_take(const struct pcpi_request *req, struct pcpi_zone *z,
 			  uint32_t *pfns, uint32_t n)
 {
@@ -94,20 +76,24 @@ static uint32_t zone_take(const struct pcpi_request *req, struct pcpi_zone *z,
 			      : direct_take(req, z, pfns, n);
 }
 
-/* Step 3. */
-static uint32_t swept_take(const struct pcpi_request *req, struct pcpi_zone *z,
+/* Step 3; again where others took first what the sweep brought, for as often as
+ * that can be meant well. */
+static uint32_t swept_take(struct pcpi_request *req, struct pcpi_zone *z,
 			   uint32_t *pfns, uint32_t n)
 {
-	uint64_t moved;
+	uint32_t got = 0;
+	unsigned tries;
 
-	if (n == 0 || pcpi_heap_cached_pages(req->heap, z) == 0)
-		return 0;
-	pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
-	return zone_take(req, z, pfns, n);
+	for (tries = 0; tries < SWEEP_TRIES && got < n; tries++) {
+		if (!pcpi_exhaust_sweep(req, z))
+			break;
+		got += zone_take(req, z, pfns + got, n - got);
+	}
+	return got;
 }
 
 /* Step 4; without growth a last look, as another thread may have swept first. */
-static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t grown_take(struct pcpi_request *req, struct pcpi_zone *z,
 			   uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0;
@@ -119,31 +105,14 @@ static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
 		seen = pcpi_load_acquire(&z->managed_pages);
 		got += zone_take(req, z, pfns + got, n - got);
 		if (got < n && (req->flags & PCPA_NOGROW ||
-				!zone_grow(req, z, seen, n - got)))
+				!pcpi_exhaust_grow(req, z, seen, n - got)))
 			break;
-	}
-	return got;
-}
-
-/* Before giving up: what a sweep or another thread's growth brings, others may
- * take into their caches first; so again, for as often as that can be meant
- * well. */
-static uint32_t last_take(const struct pcpi_request *req, struct pcpi_zone *z,
-			  uint32_t *pfns, uint32_t n)
-{
-	uint32_t got = 0;
-	unsigned tries;
-
-	for (tries = 0; tries < LAST_TRIES && got < n; tries++) {
-		if (pcpi_heap_cached_pages(req->heap, z) == 0)
-			break;
-		got += swept_take(req, z, pfns + got, n - got);
 	}
 	return got;
 }
 
 /* Steps 2 to 4 for a node. */
-static uint32_t zone_exhaust(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 			     uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0;
@@ -152,11 +121,12 @@ static uint32_t zone_exhaust(const struct pcpi_request *req, struct pcpi_zone *z
 		got = zone_take(req, z, pfns, n);
 	got += swept_take(req, z, pfns + got, n - got);
 	got += grown_take(req, z, pfns + got, n - got);
-	return got + last_take(req, z, pfns + got, n - got);
+	/* Growth of another thread's may have gone into caches, too. */
+	return got + swept_take(req, z, pfns + got, n - got);
 }
 
 /* Step 5 for one node. */
-static uint32_t foreign_take(const struct pcpi_request *req,
+static uint32_t foreign_take(struct pcpi_request *req,
 			     struct pcpi_zone *z, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = direct_take(req, z, pfns, n);
@@ -169,7 +139,7 @@ static uint32_t foreign_take(const struct pcpi_request *req,
 	return got;
 }
 
-static uint32_t others_take(const struct pcpi_request *req, uint32_t *pfns,
+static uint32_t others_take(struct pcpi_request *req, uint32_t *pfns,
 			    uint32_t n)
 {
 	struct pcpa_heap *heap = req->heap;
@@ -193,15 +163,28 @@ static void blocks_unhold(struct pcpa_heap *heap, unsigned order,
 		pcpi_page_write(heap->hot.orders, pfns[i], order + 1);
 }
 
+/* Steps 2 to 5. */
+static uint32_t far_take(const struct pcpi_request *asked, uint32_t *pfns,
+			 uint32_t n)
+{
+	struct pcpi_request req = *asked;
+	uint32_t got;
+
+	/* What the thread itself has needs no sweep. */
+	pcpi_thread_flush(req.heap);
+	got = zone_exhaust(&req, req.zone, pfns, n);
+	if (got < n && !(req.flags & PCPA_THISNODE))
+		got += others_take(&req, pfns + got, n - got);
+	return got;
+}
+
 uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
 			 uint32_t n)
 {
 	uint32_t got = local_take(req, pfns, n);
 
 	if (got < n)
-		got += zone_exhaust(req, req->zone, pfns + got, n - got);
-	if (got < n && !(req->flags & PCPA_THISNODE))
-		got += others_take(req, pfns + got, n - got);
+		got += far_take(req, pfns + got, n - got);
 	if (got < n)
 		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
 	blocks_unhold(req->heap, req->order, pfns, got);

@@ -79,6 +79,11 @@ struct pcpi_zone {
 	uint64_t numa_miss, numa_foreign;     /* a: blocks */
 	uint64_t depot_gets, depot_puts;      /* a: batches of no cache */
 
+	/* When allocations last looked further, in vain (exhaust.c). */
+	uint64_t lull_ns, lull_left;   /* a: end of a sweep, pages it left */
+	uint64_t grow_failed_ns;       /* a */
+	uint32_t grow_failures;	       /* a: in a row */
+
 	struct pcpi_lock grow_lock;
 	struct cds_list_head arenas; /* g, RCU */
 	struct pcpi_arena *arena_pool; /* g: [nr_arenas] used so far */
