@@ -7,6 +7,7 @@
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
  *   sweep.c   draining all caches
+ *   nowait.c  the same road for requests that must not wait
  *   exhaust.c when a request that found nothing may sweep or grow
  *   stats.c   collecting
  *   fork.c    before and after a fork
@@ -139,6 +140,7 @@ struct pcpi_request {
 	unsigned flags;
 	bool named; /* by PCPA_NODE, not by where the caller runs */
 	uint64_t deadline_ns; /* exhaust.c: of its sweeps; 0: none yet */
+	bool busy; /* nowait.c: something was not looked at */
 };
 
 /* ---- exhaust.c ---- */
@@ -152,11 +154,23 @@ bool pcpi_exhaust_sweep(struct pcpi_request *req, struct pcpi_zone *zone);
 bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *zone,
 		       uint64_t seen_managed, uint64_t n);
 
+/* ---- nowait.c ---- */
+
+/* As pcpi_route_take(), without a wait or a system call; req->busy says whether
+ * that left something out. */
+uint32_t pcpi_nowait_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n);
+
 /* ---- route.c ---- */
 
 /* Takes up to n blocks; fewer only when everything failed.  The count. */
-uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
-			 uint32_t n);
+uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n);
+
+/* Whether n blocks are more than the thread's cache may hold. */
+bool pcpi_route_is_large(const struct pcpi_request *req, size_t n);
+
+/* Of so many, the part that the zone has free: past cache and depot. */
+uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns,
+			      uint32_t n);
 
 /* Frees a checked block of a known order. */
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order);

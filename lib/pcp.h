@@ -21,7 +21,8 @@
  *
  * C1  The rings are touched only by the owner with busy set after it saw no
  *     CLAIMED, or by the one drainer that set CLAIMED and then saw busy clear.
- * C2  busy is never held across a lock, a system call, a claim or a callback.
+ * C2  busy is never held across a lock, a system call, a claim or a callback; a
+ *     try-lock (nowait.c) waits for nothing and is none.
  * C3  The owner never waits: on a claim it goes around its cache.
  * C4  Each list: frees = allocs + len + out - in, so that frees are not counted.
  *     What the cache holds is the sum of len << order, and not kept either.

@@ -14,6 +14,10 @@
  *   5  the other nodes by distance: depot, zone, emptied depots, emptied
  *      caches, arena                                   not with PCPA_THISNODE
  *
+ * With PCPA_RESERVE a node's reserve follows whatever the zone gave, in each step;
+ * with PCPA_NOWAIT there are the steps of nowait.c instead; and more blocks than
+ * the cache may hold come from the zone first, past the cache.
+ *
  * O1  No lock is held between two steps.
  * O2  Orders that caches don't hold go to the zone, in and out.
  *
@@ -24,7 +28,7 @@
 
 #define SWEEP_TRIES 3u
 
-static uint32_t cached_take(const struct pcpi_request *req,
+static uint32_t cached_take(struct pcpi_request *req,
 			    struct pcpi_cache *c, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0, more;
@@ -42,7 +46,7 @@ static uint32_t cached_take(const struct pcpi_request *req,
 	return got;
 }
 
-static uint32_t direct_take(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t direct_take(struct pcpi_request *req, struct pcpi_zone *z,
 			    uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = pcpi_direct_take(z, req->order, pfns, n);
@@ -54,7 +58,7 @@ static uint32_t direct_take(const struct pcpi_request *req, struct pcpi_zone *z,
 }
 
 /* Step 1. */
-static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
+static uint32_t local_take(struct pcpi_request *req, uint32_t *pfns,
 			   uint32_t n)
 {
 	struct pcpi_cache *c = NULL;
@@ -69,11 +73,31 @@ static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
 		 : direct_take(req, req->zone, pfns, n);
 }
 
-static uint32_t zone_take(const struct pcpi_request *req, struct pcpi_zone *z,
+/* What the reserve keeps, for who may have it. */
+static uint32_t reserve_take(struct pcpi_request *req, struct pcpi_zone *z,
+			     uint32_t *pfns, uint32_t n)
+{
+	uint32_t got;
+
+	if (n == 0 || !(req->flags & PCPA_RESERVE))
+		return 0;
+	got = pcpi_zone_take_reserve(z, req->order, pfns, n);
+	/* relaxed: counter */
+	pcpi_fetch_add_relaxed(&z->direct_allocs, got);
+	return got;
+}
+
+static uint32_t zone_take(struct pcpi_request *req, struct pcpi_zone *z,
 			  uint32_t *pfns, uint32_t n)
 {
-	return z == req->zone ? local_take(req, pfns, n)
-			      : direct_take(req, z, pfns, n);
+	uint32_t got;
+
+	/* What the depots have is the reserve's while that lacks pages. */
+	if (pcpi_zone_lacks_reserve(z) && !(req->flags & PCPA_RESERVE))
+		pcpi_depots_empty(z);
+	got = z == req->zone ? local_take(req, pfns, n)
+			     : direct_take(req, z, pfns, n);
+	return got + reserve_take(req, z, pfns + got, n - got);
 }
 
 /* Step 3; again where others took first what the sweep brought, for as often as
@@ -129,7 +153,7 @@ static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 static uint32_t foreign_take(struct pcpi_request *req,
 			     struct pcpi_zone *z, uint32_t *pfns, uint32_t n)
 {
-	uint32_t got = direct_take(req, z, pfns, n);
+	uint32_t got = zone_take(req, z, pfns, n);
 
 	if (got < n)
 		got += zone_exhaust(req, z, pfns + got, n - got);
@@ -163,31 +187,49 @@ static void blocks_unhold(struct pcpa_heap *heap, unsigned order,
 		pcpi_page_write(heap->hot.orders, pfns[i], order + 1);
 }
 
-/* Steps 2 to 5. */
-static uint32_t far_take(const struct pcpi_request *asked, uint32_t *pfns,
-			 uint32_t n)
+/* Steps 1 to 5. */
+static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
-	struct pcpi_request req = *asked;
-	uint32_t got;
+	uint32_t got = zone_take(req, req->zone, pfns, n);
 
+	if (got == n)
+		return got;
 	/* What the thread itself has needs no sweep. */
-	pcpi_thread_flush(req.heap);
-	got = zone_exhaust(&req, req.zone, pfns, n);
-	if (got < n && !(req.flags & PCPA_THISNODE))
-		got += others_take(&req, pfns + got, n - got);
+	pcpi_thread_flush(req->heap);
+	got += zone_exhaust(req, req->zone, pfns + got, n - got);
+	if (got < n && !(req->flags & PCPA_THISNODE))
+		got += others_take(req, pfns + got, n - got);
 	return got;
 }
 
-uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
-			 uint32_t n)
+uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
-	uint32_t got = local_take(req, pfns, n);
+	uint32_t got = req->flags & PCPA_NOWAIT ? pcpi_nowait_take(req, pfns, n)
+						: any_take(req, pfns, n);
 
-	if (got < n)
-		got += far_take(req, pfns + got, n - got);
 	if (got < n)
 		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
 	blocks_unhold(req->heap, req->order, pfns, got);
+	return got;
+}
+
+bool pcpi_route_is_large(const struct pcpi_request *r, size_t n)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(&r->heap->hot);
+	uint64_t high = c && c->zone == r->zone
+				? c->high
+				: pcpi_zone_pageset(r->zone).high_min;
+
+	return r->order < PCPI_PCP_ORDERS && !(r->flags & PCPA_NOWAIT) &&
+	       n > high >> r->order && n > PCPI_CHUNK;
+}
+
+uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = pcpi_zone_take_bulk(req->zone, req->order, pfns, n, NULL);
+
+	/* relaxed: counter */
+	pcpi_fetch_add_relaxed(&req->zone->direct_allocs, got);
 	return got;
 }
 

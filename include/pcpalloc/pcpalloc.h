@@ -46,6 +46,16 @@ struct pcpa_stats; /* pcpalloc/stats.h */
 /* Fail rather than take a block of another node than the one asked for; alone
  * it means the caller's node. */
 #define PCPA_THISNODE 0x40u
+/*
+ * Never wait: the thread's cache, the depot and the free pages are looked at, by
+ * try-locks, and nothing is drained, grown or asked of the kernel.  EAGAIN where a
+ * lock was taken or the cache was being drained, so that a retry may succeed;
+ * ENOMEM where all was looked at.  A thread that has only made such calls has no
+ * cache: any other call makes it.
+ */
+#define PCPA_NOWAIT 0x80u
+/* May take what reserve_pages keeps from other calls. */
+#define PCPA_RESERVE 0x100u
 /* Prefer node n, an os number up to 65,534. */
 #define PCPA_NODE(n) (((unsigned)(n) + 1u) << 16)
 
@@ -95,12 +105,16 @@ struct pcpa_heap_options {
 	unsigned high_fraction;
 	/* 0 silent, 1 each fallback and the first bad free once, on stderr. */
 	unsigned verbosity;
+	/* Free pages of each node that only calls with PCPA_RESERVE may take:
+	 * the node's min watermark then, at most a quarter of what is backed.
+	 * What a thread has in its cache is its own all the same.  0: none. */
+	unsigned reserve_pages;
 };
 
 #define PCPA_HEAP_OPTIONS_INIT                                                 \
 	{                                                                      \
 		sizeof(struct pcpa_heap_options), 0u, 0u, 0u, NULL, 0u, 0u, 0u,   \
-			0u, 1u                                                 \
+			0u, 1u, 0u                                             \
 	}
 
 /*
@@ -134,7 +148,10 @@ struct pcpa_heap *pcpa_default_heap(void);
 /*
  * Returns a block of 2^order base pages, aligned to its size, or NULL with
  * errno: ENOMEM after draining all caches and growing failed (what other threads
- * have in their hands at that moment is not found), EINVAL for an order above the
+ * have in their hands at that moment is not found), or did so a moment ago: less
+ * than a batch that has come into other threads' caches since is found after 100
+ * us, and growth that was refused twice is tried again after 10 ms.  It waits for
+ * other threads no longer than 100 us in all.  EAGAIN with PCPA_NOWAIT only, EINVAL for an order above the
  * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
  * child of a heap without PCPA_HEAP_COW.  Not for signal handlers that may have
  * interrupted a call in the same thread.
@@ -157,7 +174,9 @@ void pcpa_free_sized(struct pcpa_heap *heap, void *block, unsigned order);
 
 /*
  * Stores up to n blocks in blocks[0..n-1] and returns how many.  Fewer than n
- * only where pcpa_alloc() would fail; errno is set exactly then.
+ * only where pcpa_alloc() would fail; errno is set exactly then.  More blocks than
+ * the thread's cache may hold, as for a ring's first filling, come from the free
+ * pages first and don't pass the cache.
  */
 size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order, unsigned flags,
 		       void **blocks, size_t n);
