@@ -205,6 +205,7 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 	h->env.orders = (uint8_t *)(memory + l->orders);
 	h->env.window_zone = window_zone;
 	h->env.window_pfn_shift = h->space.window_shift - h->space.page_shift;
+	pcpi_watch_init(&h->env.watch);
 	h->env.checks = options_flags & PCPA_HEAP_CHECKS;
 	h->env.exchange = pcpi_sys->membarrier_register() != 0;
 	h->env.free_high_batch = pcpi_policy_free_high_batch(
@@ -367,6 +368,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 
 static void heap_fini(struct pcpa_heap *h)
 {
+	pcpi_watch_fini(&h->env.watch);
 	pcpi_lock_fini(&h->threads_lock);
 	pcpi_lock_fini(&h->drain_lock);
 }
@@ -483,6 +485,17 @@ static void caches_unmap(struct pcpa_heap *h)
 	}
 }
 
+/* Takes the heaps lock at a moment when no ended thread tells of the heap. */
+static void pins_wait_locked(const struct pcpa_heap *h)
+{
+	pcpi_lock_take(&pcpi_heaps_lock);
+	while (h->pins > 0) {
+		pcpi_lock_drop(&pcpi_heaps_lock);
+		pcpi_sys->yield();
+		pcpi_lock_take(&pcpi_heaps_lock);
+	}
+}
+
 int pcpi_heap_destroy(struct pcpa_heap *h)
 {
 	void *memory = h->memory;
@@ -490,7 +503,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	bool busy;
 
 	/* A thread that is ending, which is no call, has nothing in its hand. */
-	pcpi_lock_take(&pcpi_heaps_lock);
+	pins_wait_locked(h);
 	busy = blocks_out(h) > 0;
 	if (!busy)
 		cds_list_del(&h->link);
@@ -503,6 +516,43 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	pcpi_space_destroy(&h->space);
 	pcpi_sys->unmap(memory, bytes);
 	return 0;
+}
+
+/* ---- Pins ------------------------------------------------------------------------------ */
+
+static struct pcpa_heap *pin_locked(uint64_t above_id)
+{
+	struct pcpa_heap *h, *next = NULL;
+
+	pcpi_list_each(h, &pcpi_heaps, link)
+		/* relaxed: news from before the subscription may be told or not. */
+		if (pcpi_load_relaxed(&h->env.watch.on) && h->hot.id > above_id &&
+		    (!next || h->hot.id < next->hot.id))
+			next = h;
+	if (next)
+		next->pins++;
+	return next;
+}
+
+struct pcpa_heap *pcpi_heap_pin(uint64_t above_id)
+{
+	struct pcpa_heap *h;
+
+	pcpi_lock_take(&pcpi_heaps_lock);
+	h = pin_locked(above_id);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+	return h;
+}
+
+struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *h)
+{
+	uint64_t id = h->hot.id;
+
+	pcpi_lock_take(&pcpi_heaps_lock);
+	h->pins--;
+	h = pin_locked(id);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+	return h;
 }
 
 /* ---- Zones ----------------------------------------------------------------------------- */

@@ -63,6 +63,7 @@ struct pcpa_heap {
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
 	struct cds_list_head link;   /* heaps lock */
 	unsigned slot;		     /* heaps lock */
+	unsigned pins;		     /* heaps lock: ended threads that tell */
 
 	void *memory; /* c: all that is above and the order bytes */
 	size_t memory_bytes;
@@ -75,6 +76,13 @@ extern struct cds_list_head pcpi_heaps;
 /* Before the first use of pcpi_sys on behalf of a heap, which it may replace:
  * a thread that looked earlier would race with the one that replaces it. */
 int pcpi_process_setup(void);
+
+/* The watched heap with the smallest id above this one, or NULL; it can't be
+ * destroyed until it is unpinned. */
+struct pcpa_heap *pcpi_heap_pin(uint64_t above_id);
+
+/* Lets it go, and pins the next. */
+struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *heap);
 
 /* opts has passed pcpi_config_check(). */
 int pcpi_heap_create(const struct pcpa_heap_options *opts,

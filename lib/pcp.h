@@ -46,6 +46,7 @@
 #include "policy.h"
 #include "ring.h"
 #include "trace.h"
+#include "watch.h"
 #include "zone.h"
 
 enum pcpi_claim {
@@ -97,6 +98,7 @@ struct pcpi_pcp_env {
 	bool exchange;		 /* c: C8 */
 	bool free_high_batch;	 /* c: a large data cache */
 	struct pcpi_trace trace;
+	struct pcpi_watch watch;
 };
 
 /* Blocks of one other node on their way home: a batch of each order. */

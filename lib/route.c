@@ -187,6 +187,11 @@ static void blocks_unhold(struct pcpa_heap *heap, unsigned order,
 		pcpi_page_write(heap->hot.orders, pfns[i], order + 1);
 }
 
+static void levels_look(struct pcpa_heap *heap)
+{
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
+}
+
 /* Steps 1 to 5. */
 static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
@@ -210,6 +215,8 @@ uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 	if (got < n)
 		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
 	blocks_unhold(req->heap, req->order, pfns, got);
+	if (!(req->flags & PCPA_NOWAIT))
+		levels_look(req->heap);
 	return got;
 }
 
@@ -230,10 +237,11 @@ uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t
 
 	/* relaxed: counter */
 	pcpi_fetch_add_relaxed(&req->zone->direct_allocs, got);
+	levels_look(req->heap);
 	return got;
 }
 
-void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
+static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 {
 	struct pcpi_zone *z = pcpi_zone_of(&heap->env, pfn);
 	struct pcpi_cache *c = NULL;
@@ -254,4 +262,10 @@ void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 		pcpi_cache_push(c, order, &pfn, 1);
 	else
 		pcpi_cache_push_remote(c, z, order, pfn);
+}
+
+void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
+{
+	block_give(heap, pfn, order);
+	levels_look(heap);
 }

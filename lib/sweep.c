@@ -169,6 +169,7 @@ static int sweep_locked(struct pcpa_heap *heap, uint64_t deadline_ns,
 	return err;
 }
 
+/* With no lock held. */
 static void sweep_emit(struct pcpa_heap *heap, const uint64_t *moved)
 {
 	unsigned z;
@@ -178,6 +179,7 @@ static void sweep_emit(struct pcpa_heap *heap, const uint64_t *moved)
 			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
 					(int)heap->env.zones[z].config.os_node, 0,
 					moved[z], moved[z], 0);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 }
 
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)

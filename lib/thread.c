@@ -302,6 +302,7 @@ void pcpi_thread_flush(struct pcpa_heap *heap)
 	for (z = 0; root && z < heap->nr_zones; z++)
 		if (root->peers[z])
 			pcpi_cache_flush(root->peers[z]);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 }
 
 /* ---- The end of a thread ------------------------------------------------------- */
@@ -337,6 +338,19 @@ static void caches_leave(struct pcpa_heap *heap, const struct thread_record *sel
 	}
 }
 
+/* What the end has moved may be news, which is told with no lock held; the heap
+ * waits to be destroyed meanwhile. */
+static void ends_tell(void)
+{
+	struct pcpa_heap *heap = pcpi_heap_pin(0);
+
+	while (heap) {
+		pcpi_watch_zones(&heap->env.watch, heap->env.zones,
+				 heap->nr_zones);
+		heap = pcpi_heap_unpin(heap);
+	}
+}
+
 static void thread_end(void *arg)
 {
 	struct thread_record *self = arg;
@@ -354,6 +368,7 @@ static void thread_end(void *arg)
 	}
 	pcpi_rcu_read_unlock();
 	pcpi_lock_drop(&pcpi_heaps_lock);
+	ends_tell();
 	record_give(self);
 }
 
@@ -385,6 +400,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 	struct thread_record *self = (struct thread_record *)(void *)pcpi_table;
 	struct pcpi_cache *c;
 
+	heap->pins = 0;
 	if (!(heap->options_flags & PCPA_HEAP_COW)) {
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);
@@ -392,6 +408,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 			*entry_of(self, heap) = (struct pcpi_entry){ 0 };
 		return;
 	}
+	pcpi_watch_forked(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	pcpi_list_each(c, &heap->caches, registry) {
 		/* relaxed: as above. */
 		if (pcpi_load_relaxed(&c->owner) != self &&

@@ -98,18 +98,29 @@ static struct pcpi_pageset pageset_for(const struct pcpi_zone *z,
 	return pcpi_policy_pageset(&in);
 }
 
+static void marks_publish(struct pcpi_zone *z, const struct pcpi_watermarks *marks)
+{
+	/* relaxed: readers outside the lock take each for itself. */
+	pcpi_store_relaxed(&z->marks.min, marks->min);
+	pcpi_store_relaxed(&z->marks.low, marks->low);
+	pcpi_store_relaxed(&z->marks.high, marks->high);
+	pcpi_store_relaxed(&z->marks.promo, marks->promo);
+	if (z->config.reserve_pages > 0)
+		pcpi_store_relaxed(&z->reserve, marks->min); /* relaxed: Z5 */
+}
+
 static void retune_locked(struct pcpi_zone *z)
 {
 	size_t page_bytes = (size_t)1 << z->space->page_shift;
 	/* relaxed: whoever changes it retunes after. */
 	uint32_t caches = pcpi_load_relaxed(&z->live_caches);
 	struct pcpi_pageset ps = pageset_for(z, z->managed_pages, caches);
+	struct pcpi_watermarks marks;
 
-	z->marks = pcpi_policy_watermarks(z->managed_pages, page_bytes,
-					 z->config.reserve_pages,
-					 PCPI_WATERMARK_SCALE);
-	if (z->config.reserve_pages > 0)
-		pcpi_store_relaxed(&z->reserve, z->marks.min); /* relaxed: Z5 */
+	marks = pcpi_policy_watermarks(z->managed_pages, page_bytes,
+				       z->config.reserve_pages,
+				       PCPI_WATERMARK_SCALE);
+	marks_publish(z, &marks);
 	/* relaxed: a bound that may be overshot by a batch. */
 	pcpi_store_relaxed(&z->depot_limit,
 			   (uint32_t)pcpi_policy_depot_limit(z->managed_pages,

@@ -69,6 +69,7 @@ struct pcpi_zone {
 	uint32_t depot_limit;		   /* z, read by anyone: pages */
 	uint32_t flags;			   /* z, read by anyone: pcpi_zone_flags */
 	uint64_t reserve;		   /* z, read by anyone: Z5 */
+	uint8_t level[3];		   /* a: pcpi_level, by watcher (watch.h) */
 	uint32_t live_caches;		   /* a */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */

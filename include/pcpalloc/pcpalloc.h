@@ -258,7 +258,10 @@ enum pcpa_event_kind {
 	PCPA_EVENT_PCPU_REFILL = 1, /* a cache takes blocks                */
 	PCPA_EVENT_ZONE_LOCKED = 2, /* pages taken under the zone lock     */
 	PCPA_EVENT_EXTFRAG = 3,     /* a larger block was broken up        */
-	PCPA_EVENT_ARENA_GROW = 4   /* an arena was added                  */
+	PCPA_EVENT_ARENA_GROW = 4,  /* an arena was added                  */
+	/* Of pcpa_heap_watch() only. */
+	PCPA_EVENT_LOW = 5,	 /* free pages fell below low           */
+	PCPA_EVENT_AVAILABLE = 6 /* they are at high again, or more     */
 };
 
 /* One decision, with the state before it. */
@@ -281,6 +284,47 @@ struct pcpa_event {
  */
 int pcpa_heap_trace(struct pcpa_heap *heap,
 		    void (*fn)(const struct pcpa_event *, void *), void *arg);
+
+/*
+ * Has fn called when a node's free pages, those in the depot included, fall below
+ * the low watermark (PCPA_EVENT_LOW), once, and when they have come up to the high
+ * one again (PCPA_EVENT_AVAILABLE), once; pages is how many there were, count the
+ * low and high the high watermark.  It is called on the thread that causes or finds
+ * it, with no lock of the library held, one call at a time for a node, and the last
+ * one tells how things are.  A node that is low already is told of at once.  NULL
+ * ends it; when pcpa_heap_watch() returns, what was subscribed before is not
+ * running and won't be called.  fn must not call the heap, subscribe to any, fork,
+ * or take a lock that a caller of pcpa_heap_watch() or pcpa_heap_destroy() holds.
+ * Blocks in threads' caches count as used, and PCPA_NOWAIT calls don't tell: the
+ * next other call does.  Returns 0, -EINVAL without a heap, or -ENODEV in a forked
+ * child of a heap without PCPA_HEAP_COW.
+ * Cost: nothing on hits; an atomic read-modify-write a slow path while watched.
+ */
+int pcpa_heap_watch(struct pcpa_heap *heap,
+		    void (*fn)(const struct pcpa_event *, void *), void *arg);
+
+/*
+ * Returns an eventfd that becomes readable at each such change (and at once when a
+ * node is low already), the same at every call, or a negative errno: -EINVAL
+ * without a heap, -ENODEV in a forked child of a heap without PCPA_HEAP_COW,
+ * -EMFILE and the like.  It belongs to the heap: read it, don't close it; destroying
+ * the heap does, and so does a forked child.  Close on exec, not blocking.
+ */
+int pcpa_heap_eventfd(struct pcpa_heap *heap);
+
+/*
+ * Bytes that a heap needs on a node so that rx and tx ring descriptors (of all
+ * rings together) can hold a block of order 0 each, while each of the threads has
+ * `burst` blocks in its hands and its cache is full, and no allocation fails:
+ *
+ *     (rx + tx + threads * (burst + 64)) * 8 / 5 pages
+ *
+ * where 64 is what a thread moves at once, and 8/5 makes room for the caches (1/8)
+ * and the depot (1/4).  For blocks of order k, 2^k times as many; reserve_pages come
+ * on top.  SIZE_MAX where it is more than that.  Needs no heap.
+ */
+size_t pcpa_heap_size_for(unsigned rx, unsigned tx, unsigned threads,
+			  unsigned burst);
 
 /*
  * Fills *out, whose struct_size the caller has set (PCPA_STATS_INIT), for a

@@ -43,6 +43,7 @@ REFUSE(number, int, (void))
 REFUSE(cpus, unsigned, (void))
 REFUSE(ns, uint64_t, (void))
 REFUSE_VOID(yield, (void))
+REFUSE_VOID(event, (int fd))
 REFUSE_VOID(write_err, (const char *text, size_t len))
 #pragma GCC diagnostic pop
 
@@ -69,6 +70,9 @@ static const struct pcpi_sys forbidden = {
 	.tid = refuse_number,
 	.yield = refuse_yield,
 	.address_space_left = refuse_ns,
+	.event_make = refuse_number,
+	.event_raise = refuse_event,
+	.event_close = refuse_event,
 	.write_err = refuse_write_err,
 };
 
