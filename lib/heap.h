@@ -113,6 +113,9 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 /* The calling thread's blocks to the depots. */
 void pcpi_thread_flush(struct pcpa_heap *heap);
 
+/* The same where that frees blocks of the zone. */
+void pcpi_thread_flush_for(struct pcpa_heap *heap, const struct pcpi_zone *zone);
+
 /* At the first heap: the key whose destructor gives caches back. */
 int pcpi_thread_setup(void);
 

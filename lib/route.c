@@ -141,6 +141,8 @@ static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 {
 	uint32_t got = 0;
 
+	/* What the thread itself has needs no sweep. */
+	pcpi_thread_flush_for(req->heap, z);
 	if (pcpi_depots_empty(z) > 0)
 		got = zone_take(req, z, pfns, n);
 	got += swept_take(req, z, pfns + got, n - got);
@@ -197,11 +199,8 @@ static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = zone_take(req, req->zone, pfns, n);
 
-	if (got == n)
-		return got;
-	/* What the thread itself has needs no sweep. */
-	pcpi_thread_flush(req->heap);
-	got += zone_exhaust(req, req->zone, pfns + got, n - got);
+	if (got < n)
+		got += zone_exhaust(req, req->zone, pfns + got, n - got);
 	if (got < n && !(req->flags & PCPA_THISNODE))
 		got += others_take(req, pfns + got, n - got);
 	return got;

@@ -305,6 +305,23 @@ void pcpi_thread_flush(struct pcpa_heap *heap)
 	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 }
 
+void pcpi_thread_flush_for(struct pcpa_heap *heap, const struct pcpi_zone *zone)
+{
+	struct pcpi_cache *root = root_find(heap);
+	uint64_t remote[heap->nr_zones], pages = 0;
+	unsigned z, at = zone->config.position;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		remote[z] = 0;
+	for (z = 0; root && z < heap->nr_zones; z++)
+		if (root->peers[z])
+			pcpi_cache_remote_pages(root->peers[z], remote);
+	if (root && root->peers[at])
+		pages = pcpi_cache_count(root->peers[at]);
+	if (pages + remote[at] > 0)
+		pcpi_thread_flush(heap);
+}
+
 /* ---- The end of a thread ------------------------------------------------------- */
 
 /* A drainer that claims the cache while it is emptied keeps the rest out of the

@@ -385,6 +385,32 @@ Test(exhaust, of_32_blocks_31_can_be_had_whatever_the_order)
 		expect_31_of_32(order);
 }
 
+/* The last huge blocks of a machine's pool could not be had while single pages of
+ * each sat in caches. */
+Test(exhaust, every_huge_block_is_had_while_many_caches_hold_pages)
+{
+	static struct other many[4];
+	struct pcpa_heap *heap = heap_fixed(16 * MIB, 0);
+	size_t n;
+
+	for (unsigned i = 0; i < 4; i++) {
+		many[i].heap = heap;
+		many[i].n = 1024;
+		helper_start(&many[i].helper);
+		helper_call(&many[i].helper, other_alloc, &many[i]);
+		cr_assert_eq(many[i].done, 1024);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		helper_call(&many[i].helper, other_free, &many[i]);
+	cr_assert_gt(stats_summed(heap).cached_pages, 0);
+	n = alloc_all(heap, 9, 0, blocks, MANY);
+	cr_expect_eq(n, 8, "%zu of 8", n);
+	free_all(heap, blocks, n);
+	for (unsigned i = 0; i < 4; i++)
+		helper_end(&many[i].helper);
+	heap_end(heap);
+}
+
 /* All pages are free, but in the cache of an idle thread as blocks of a lower
  * order, and in the depot. */
 static void expect_merged(unsigned order, unsigned lower)
