@@ -418,6 +418,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 	struct pcpi_cache *c;
 
 	heap->pins = 0;
+	pcpi_watch_forked(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	if (!(heap->options_flags & PCPA_HEAP_COW)) {
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);
@@ -425,7 +426,6 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 			*entry_of(self, heap) = (struct pcpi_entry){ 0 };
 		return;
 	}
-	pcpi_watch_forked(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	pcpi_list_each(c, &heap->caches, registry) {
 		/* relaxed: as above. */
 		if (pcpi_load_relaxed(&c->owner) != self &&

@@ -60,7 +60,8 @@ void pcpi_watch_set(struct pcpi_watch *w,
  * caller serialises. */
 int pcpi_watch_event_fd(struct pcpi_watch *w);
 
-/* In a forked child: nobody is told of it, nor is anybody at telling. */
+/* In a forked child, which has a subscriber as the parent but not its descriptor:
+ * nobody is at telling. */
 void pcpi_watch_forked(struct pcpi_watch *w, struct pcpi_zone *zones,
 		       unsigned nr_zones);
 

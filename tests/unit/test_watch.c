@@ -234,9 +234,9 @@ Test(watch, eventfd_of_a_low_heap_is_readable_at_once)
 	heap_end(heap);
 }
 
-Test(watch, eventfd_is_not_the_childs)
+static void expect_not_the_childs(unsigned flags)
 {
-	struct pcpa_heap *heap = heap_make(4 * MIB, 4 * MIB, PCPA_HEAP_COW);
+	struct pcpa_heap *heap = heap_make(4 * MIB, 4 * MIB, flags);
 	int fd = pcpa_heap_eventfd(heap), status = -1;
 	pid_t child;
 
@@ -244,12 +244,24 @@ Test(watch, eventfd_is_not_the_childs)
 	if (child == 0) {
 		size_t n = alloc_all(heap, 0, 0, blocks, MANY);
 
-		_exit(n != 1024 || fcntl(fd, F_GETFD) != -1);
+		if (n != (flags & PCPA_HEAP_COW ? 1024 : 0))
+			_exit(1);
+		if (!(flags & PCPA_HEAP_COW) &&
+		    (pcpa_heap_eventfd(heap) != -ENODEV ||
+		     pcpa_heap_watch(heap, note, &news) != -ENODEV))
+			_exit(2);
+		_exit(fcntl(fd, F_GETFD) != -1 ? 3 : 0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0);
 	cr_expect_not(readable(fd));
 	heap_end(heap);
+}
+
+Test(watch, eventfd_is_not_the_childs)
+{
+	expect_not_the_childs(PCPA_HEAP_COW);
+	expect_not_the_childs(0);
 }
 
 Test(watch, calls_that_must_not_wait_leave_the_news_to_others)
