@@ -26,7 +26,8 @@
 #include "rcu.h"
 
 #define NODE_SHIFT 16
-#define FLAGS_KNOWN (PCPA_ZERO | PCPA_NOGROW | PCPA_THISNODE)
+#define FLAGS_KNOWN                                                             \
+	(PCPA_ZERO | PCPA_NOGROW | PCPA_THISNODE | PCPA_NOWAIT | PCPA_RESERVE)
 
 /* ---- Heaps ------------------------------------------------------------------ */
 
@@ -142,6 +143,12 @@ static void zero(const struct pcpi_request *req, void *block)
 					       req->heap->hot.page_shift));
 }
 
+/* The error of a request that got fewer blocks than it asked for. */
+static int shortage(const struct pcpi_request *req)
+{
+	return req->busy ? -EAGAIN : -ENOMEM;
+}
+
 static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 				  unsigned flags)
 {
@@ -158,7 +165,7 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 	}
 	err = request_check(heap, order, flags, &req);
 	if (!err && pcpi_route_take(&req, &pfn, 1) == 0)
-		err = -ENOMEM;
+		err = shortage(&req);
 	if (err) {
 		errno = -err;
 		return NULL;
@@ -180,16 +187,41 @@ PCPI_EXPORT PCPI_HOT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
 					  : alloc_slow(heap, order, flags);
 }
 
-/* Blocks through the slow way, a private batch at a time. */
-static size_t bulk_slow(const struct pcpi_request *req, void **blocks, size_t n)
+static void addrs_store(const struct pcpi_request *req, const uint32_t *pfns,
+			void **blocks, uint32_t n)
 {
 	struct pcpi_range range = {
 		.base = req->heap->hot.base,
 		.page_shift = req->heap->hot.page_shift,
 	};
+
+	pcpi_convert_to_addrs(&range, req->heap->hot.wide, pfns, blocks, n);
+}
+
+/* More blocks than the cache may hold, straight from the zone: a ring's first
+ * filling neither empties the cache nor goes through it. */
+static size_t bulk_past(struct pcpi_request *req, void **blocks, size_t n)
+{
 	uint32_t pfns[PCPI_CHUNK], want, more;
 	size_t got = 0;
 
+	do {
+		want = (uint32_t)pcpi_min(n - got, (size_t)PCPI_CHUNK);
+		more = pcpi_route_take_past(req, pfns, want);
+		addrs_store(req, pfns, blocks + got, more);
+		got += more;
+	} while (more == want && got < n);
+	return got;
+}
+
+/* Blocks through the slow way, a private batch at a time. */
+static size_t bulk_slow(struct pcpi_request *req, void **blocks, size_t n)
+{
+	uint32_t pfns[PCPI_CHUNK], want, more;
+	size_t got = 0;
+
+	if (pcpi_route_is_large(req, n))
+		got = bulk_past(req, blocks, n);
 	while (got < n) {
 		/* What came into the cache with the last batch. */
 		if (req->flags == 0 && req->order < PCPI_PCP_ORDERS)
@@ -197,8 +229,7 @@ static size_t bulk_slow(const struct pcpi_request *req, void **blocks, size_t n)
 					     blocks + got, n - got);
 		want = (uint32_t)pcpi_min(n - got, (size_t)PCPI_CHUNK);
 		more = pcpi_route_take(req, pfns, want);
-		pcpi_convert_to_addrs(&range, req->heap->hot.wide, pfns,
-				      blocks + got, more);
+		addrs_store(req, pfns, blocks + got, more);
 		got += more;
 		if (more < want)
 			break;
@@ -216,7 +247,7 @@ static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
 	if (!err)
 		got = bulk_slow(&req, blocks, n);
 	if (!err && got < n)
-		err = -ENOMEM;
+		err = shortage(&req);
 	for (i = 0; i < got; i++)
 		zero(&req, blocks[i]);
 	errno = err ? -err : saved;
@@ -228,7 +259,9 @@ PCPI_EXPORT PCPI_HOT size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned ord
 {
 	size_t got = 0;
 
-	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap)) {
+	/* Longer calls ask first whether they should touch the cache. */
+	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap &&
+			n <= PCPI_BULK_CHUNK)) {
 		got = pcpi_bulk_pop(&heap->hot, order, blocks, n);
 		if (pcpi_likely(got == n))
 			return n;

@@ -77,6 +77,8 @@ const struct pcpi_knob pcpi_knobs[] = {
 	     "tuning", "bound of all caches of a zone as 1/n of it; 0: off"),
 	KNOB(verbosity, VERBOSITY, PCPI_KNOB_UNSIGNED, 1, 1, "stable",
 	     "0: silent; 1: each fallback and the first bad free, once"),
+	KNOB(reserve_pages, RESERVE_PAGES, PCPI_KNOB_UNSIGNED, 1, UINT_MAX,
+	     "stable", "free pages of a node for PCPA_RESERVE only; 0: none"),
 };
 const size_t pcpi_knobs_count = sizeof(pcpi_knobs) / sizeof(pcpi_knobs[0]);
 
@@ -454,6 +456,22 @@ static int cache_check(const struct pcpa_heap_options *o,
 	return 0;
 }
 
+/* Of a node that can't be larger; others keep what they can (policy.h). */
+static int reserve_check(const struct pcpa_heap_options *o, size_t page_bytes,
+			 const struct report *to)
+{
+	const size_t most = pcpi_max(o->max_bytes, o->initial_bytes);
+
+	if (o->max_bytes == 0 && !(o->flags & PCPA_HEAP_FIXED))
+		return 0;
+	if (o->reserve_pages > most / page_bytes / 4)
+		return fail(to,
+			    "reserve_pages %u: more than a quarter of the "
+			    "heap's %zu bytes",
+			    o->reserve_pages, most);
+	return 0;
+}
+
 int pcpi_config_check(const struct pcpa_heap_options *opts, size_t page_bytes,
 		      struct pcpa_heap_options *normalized, char *error,
 		      size_t error_bytes)
@@ -476,6 +494,8 @@ int pcpi_config_check(const struct pcpa_heap_options *opts, size_t page_bytes,
 		err = hugepage_check(&o, page_bytes, &to);
 	if (err == 0)
 		err = cache_check(&o, &to);
+	if (err == 0)
+		err = reserve_check(&o, page_bytes, &to);
 	if (err != 0)
 		return err;
 	if (o.flags & PCPA_HEAP_FIXED)

@@ -54,6 +54,20 @@ uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 	return n;
 }
 
+uint32_t pcpi_depot_try_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n,
+			    bool *busy)
+{
+	if (pcpi_depot_len(d) == 0)
+		return 0;
+	if (!pcpi_lock_try(&d->lock)) {
+		*busy = true;
+		return 0;
+	}
+	n = get_locked(d, pfns, n);
+	pcpi_lock_drop(&d->lock);
+	return n;
+}
+
 static uint32_t shift_locked(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 {
 	n = pcpi_min(n, pcpi_ring_len(&d->ring));

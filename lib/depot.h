@@ -46,6 +46,10 @@ bool pcpi_depot_put(struct pcpi_depot *d, const uint32_t *pfns, uint32_t n);
 /* Moves up to n blocks to pfns; returns how many. */
 uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n);
 
+/* The same without a wait; *busy becomes true where the lock was not free. */
+uint32_t pcpi_depot_try_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n,
+			    bool *busy);
+
 /* Moves up to n of the coldest blocks to pfns; returns how many. */
 uint32_t pcpi_depot_shift(struct pcpi_depot *d, uint32_t *pfns, uint32_t n);
 

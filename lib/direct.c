@@ -15,7 +15,7 @@ static bool depot_accepts(const struct pcpi_zone *z, unsigned order, uint32_t n)
 bool pcpi_blocks_return(struct pcpi_zone *z, unsigned order,
 			  const uint32_t *pfns, uint32_t n)
 {
-	if (depot_accepts(z, order, n) &&
+	if (!pcpi_zone_lacks_reserve(z) && depot_accepts(z, order, n) &&
 	    pcpi_depot_put(&z->depots[order], pfns, n))
 		return true;
 	pcpi_zone_give_bulk(z, order, pfns, n);

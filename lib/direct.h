@@ -4,8 +4,8 @@
  * Layer 4.
  *
  * Owns: the rule which of the two a block goes to or comes from: the depot
- * while it may hold more, from the depot while it has some; orders that caches
- * don't hold know only the zone.
+ * while it may hold more and the zone's reserve is whole, from the depot while it
+ * has some; orders that caches don't hold know only the zone.
  *
  * DI1  No lock is held between the depot's and the zone's.
  *

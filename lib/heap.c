@@ -204,6 +204,7 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 	h->env.orders = (uint8_t *)(memory + l->orders);
 	h->env.window_zone = window_zone;
 	h->env.window_pfn_shift = h->space.window_shift - h->space.page_shift;
+	pcpi_watch_init(&h->env.watch);
 	h->env.checks = options_flags & PCPA_HEAP_CHECKS;
 	h->env.exchange = pcpi_sys->membarrier_register() != 0;
 	h->env.rseq = pcpi_rseq_setup() && !h->env.exchange; /* RS2 */
@@ -236,6 +237,7 @@ static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
 		.batch_pages = opts->batch_pages,
 		.high_pages = opts->high_pages,
 		.high_fraction = opts->high_fraction,
+		.reserve_pages = opts->reserve_pages,
 		.legacy = opts->flags & PCPA_HEAP_LEGACY,
 		.fixed = opts->flags & PCPA_HEAP_FIXED,
 		.max_pages = max_pages(&plan->space, zone),
@@ -310,6 +312,8 @@ static int zones_back(struct pcpa_heap *h, size_t initial_bytes)
 
 /* ---- Creation --------------------------------------------------------------------- */
 
+static uint64_t last_id; /* heaps lock: E3 */
+
 static unsigned slot_free(void)
 {
 	struct pcpa_heap *h;
@@ -329,6 +333,7 @@ static void heap_publish(struct pcpa_heap *h)
 {
 	pcpi_lock_take(&pcpi_heaps_lock);
 	h->slot = slot_free();
+	h->id = ++last_id; /* E3 */
 	h->hot.entry = (uint32_t)(h->slot % PCPI_ENTRIES *
 				  sizeof(struct pcpi_entry));
 	cds_list_add(&h->link, &pcpi_heaps); /* E1 */
@@ -367,6 +372,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 static void heap_fini(struct pcpa_heap *h)
 {
 	pcpi_lock_fini(&h->trim_lock);
+	pcpi_watch_fini(&h->env.watch);
 	pcpi_lock_fini(&h->threads_lock);
 	pcpi_lock_fini(&h->drain_lock);
 }
@@ -491,6 +497,17 @@ static void caches_unmap(struct pcpa_heap *h)
 	}
 }
 
+/* Takes the heaps lock at a moment when no ended thread tells of the heap. */
+static void pins_wait_locked(const struct pcpa_heap *h)
+{
+	pcpi_lock_take(&pcpi_heaps_lock);
+	while (h->pins > 0) {
+		pcpi_lock_drop(&pcpi_heaps_lock);
+		pcpi_sys->yield();
+		pcpi_lock_take(&pcpi_heaps_lock);
+	}
+}
+
 int pcpi_heap_destroy(struct pcpa_heap *h)
 {
 	void *memory = h->memory;
@@ -498,7 +515,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	bool busy;
 
 	/* A thread that is ending, which is no call, has nothing in its hand. */
-	pcpi_lock_take(&pcpi_heaps_lock);
+	pins_wait_locked(h);
 	busy = blocks_out(h) > 0;
 	if (!busy) {
 		pcpi_thread_forget(h); /* E3 */
@@ -514,6 +531,43 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	pcpi_space_destroy(&h->space);
 	pcpi_sys->unmap(memory, bytes);
 	return 0;
+}
+
+/* ---- Pins ------------------------------------------------------------------------------ */
+
+static struct pcpa_heap *pin_locked(uint64_t above_id)
+{
+	struct pcpa_heap *h, *next = NULL;
+
+	pcpi_list_each(h, &pcpi_heaps, link)
+		/* relaxed: news from before the subscription may be told or not. */
+		if (pcpi_load_relaxed(&h->env.watch.on) && h->id > above_id &&
+		    (!next || h->id < next->id))
+			next = h;
+	if (next)
+		next->pins++;
+	return next;
+}
+
+struct pcpa_heap *pcpi_heap_pin(uint64_t above_id)
+{
+	struct pcpa_heap *h;
+
+	pcpi_lock_take(&pcpi_heaps_lock);
+	h = pin_locked(above_id);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+	return h;
+}
+
+struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *h)
+{
+	uint64_t id = h->id;
+
+	pcpi_lock_take(&pcpi_heaps_lock);
+	h->pins--;
+	h = pin_locked(id);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+	return h;
 }
 
 /* ---- Zones ----------------------------------------------------------------------------- */

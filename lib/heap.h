@@ -9,6 +9,8 @@
  *   sweep.c   draining all caches
  *   tick.c    what is done once a second; background.c a thread for it
  *   trim.c    giving memory back
+ *   nowait.c  the same road for requests that must not wait
+ *   exhaust.c when a request that found nothing may sweep or grow
  *   stats.c   collecting
  *   fork.c    before and after a fork
  *
@@ -18,7 +20,7 @@
  * E1  A heap that is in the list of heaps is whole.
  * E2  Caches are added and never removed while the heap lives (C6).
  * E3  A heap that is gone is in no thread's table; slot is unique among living
- *     heaps.
+ *     heaps, id in the process for ever.
  *
  * Concurrency: locks HEAPS (the list and slots), DRAIN (one sweep), THREADS
  * (adding and adopting caches), TRIM (one trim).  Failure: creation unwinds to nothing.
@@ -63,11 +65,14 @@ struct pcpa_heap {
 	uint64_t bad_frees, failed;	     /* a */
 
 	struct pcpi_lock drain_lock PCPI_ALIGNED(PCPI_CACHELINE);
+	uint64_t sweeps; /* drain_lock, read by anyone: how many have ended */
 	struct pcpi_lock threads_lock;
 	struct pcpi_lock trim_lock;
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
 	struct cds_list_head link;   /* heaps lock */
 	unsigned slot;		     /* heaps lock */
+	uint64_t id;		     /* c */
+	unsigned pins;		     /* heaps lock: ended threads that tell */
 
 	void *memory; /* c: all that is above and the order bytes */
 	size_t memory_bytes;
@@ -80,6 +85,13 @@ extern struct cds_list_head pcpi_heaps;
 /* Before the first use of pcpi_sys on behalf of a heap, which it may replace:
  * a thread that looked earlier would race with the one that replaces it. */
 int pcpi_process_setup(void);
+
+/* The watched heap with the smallest id above this one, or NULL; it can't be
+ * destroyed until it is unpinned. */
+struct pcpa_heap *pcpi_heap_pin(uint64_t above_id);
+
+/* Lets it go, and pins the next. */
+struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *heap);
 
 /* opts has passed pcpi_config_check(). */
 int pcpi_heap_create(const struct pcpa_heap_options *opts,
@@ -110,6 +122,9 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 /* The calling thread's blocks to the depots. */
 void pcpi_thread_flush(struct pcpa_heap *heap);
 
+/* The same where that frees blocks of the zone. */
+void pcpi_thread_flush_for(struct pcpa_heap *heap, const struct pcpi_zone *zone);
+
 /* Under the HEAPS lock, the callers being quiet: takes the heap out of the tables
  * of all threads, so that another heap at its address is not taken for it. */
 void pcpi_thread_forget(struct pcpa_heap *heap);
@@ -130,6 +145,12 @@ void pcpi_thread_forked(struct pcpa_heap *heap);
 /* Every cache and depot to the zones.  Waits at most wait_ns for marked
  * caches.  Returns 0 or -ETIMEDOUT; *pages moved. */
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
+
+/* The same for an allocation: waits for other drainers and for marks until the
+ * deadline only, and leaves it at the sweep that another has ended since
+ * heap->sweeps was seen_sweeps.  True: it swept; moved[zone] are the pages. */
+bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
+			   uint64_t deadline_ns, uint64_t *moved);
 
 /* Pages that a sweep could move for a zone (or all, NULL); may race. */
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
@@ -158,8 +179,6 @@ uint64_t pcpi_heap_tick_in_background(void *heap);
 size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes,
 		      uint64_t wait_ns);
 
-/* ---- route.c ---- */
-
 /* A validated request. */
 struct pcpi_request {
 	struct pcpa_heap *heap;
@@ -167,12 +186,38 @@ struct pcpi_request {
 	unsigned order;
 	unsigned flags;
 	bool named; /* by PCPA_NODE, not by where the caller runs */
-
+	uint64_t deadline_ns; /* exhaust.c: of its sweeps; 0: none yet */
+	bool busy; /* nowait.c: something was not looked at */
 };
 
+/* ---- exhaust.c ---- */
+
+/* Sweeps for a request that found too little in the zone, if that is due; true:
+ * look again. */
+bool pcpi_exhaust_sweep(struct pcpi_request *req, struct pcpi_zone *zone);
+
+/* Grows the zone for n blocks, unless that failed a moment ago; true: look again.
+ * seen_managed as for pcpi_zone_grow(). */
+bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *zone,
+		       uint64_t seen_managed, uint64_t n);
+
+/* ---- nowait.c ---- */
+
+/* As pcpi_route_take(), without a wait or a system call; req->busy says whether
+ * that left something out. */
+uint32_t pcpi_nowait_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n);
+
+/* ---- route.c ---- */
+
 /* Takes up to n blocks; fewer only when everything failed.  The count. */
-uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
-			 uint32_t n);
+uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n);
+
+/* Whether n blocks are more than the thread's cache may hold. */
+bool pcpi_route_is_large(const struct pcpi_request *req, size_t n);
+
+/* Of so many, the part that the zone has free: past cache and depot. */
+uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns,
+			      uint32_t n);
 
 /* Frees a checked block of a known order. */
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order);

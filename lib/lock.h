@@ -53,7 +53,7 @@ void pcpi_lock_fini(struct pcpi_lock *l);
 /* Returns true when it had to wait. */
 bool pcpi_lock_take(struct pcpi_lock *l);
 
-/* Returns false, without it, where it would have to wait; free of the order. */
+/* Never waits, whatever else is held; true when taken. */
 bool pcpi_lock_try(struct pcpi_lock *l);
 
 void pcpi_lock_drop(struct pcpi_lock *l);

@@ -195,7 +195,7 @@ static bool freer_trim(struct pcpi_cache *c, unsigned order)
 	return true;
 }
 
-void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
+static void policy_trim(struct pcpi_cache *c, unsigned order)
 {
 	uint64_t now;
 
@@ -208,6 +208,12 @@ void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
 	while (trim_once(c, order, now) &&
 	       pcpi_cache_count(c) >= pcpi_min(c->high, c->high_cap))
 		;
+}
+
+void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
+{
+	policy_trim(c, order);
+	pcpi_watch_zone(&c->env->watch, c->zone);
 }
 
 /* ---- Alloc ------------------------------------------------------------------- */

@@ -24,7 +24,8 @@
  * C1  The rings are touched only by the owner, with busy set after it saw no
  *     CLAIMED or in a sequence that saw neither, or by the one drainer that set
  *     CLAIMED, cut sequences short, and then saw busy clear.
- * C2  busy is never held across a lock, a system call, a claim or a callback.
+ * C2  busy is never held across a lock, a system call, a claim or a callback; a
+ *     try-lock (nowait.c) waits for nothing and is none.
  * C3  The owner never waits: on a claim it goes around its cache.
  * C4  Each list: frees = allocs + len + out - in, so that frees are not counted.
  *     What the cache holds is the sum of len << order, and not kept either.
@@ -48,6 +49,7 @@
 #include "policy.h"
 #include "ring.h"
 #include "trace.h"
+#include "watch.h"
 #include "zone.h"
 
 enum pcpi_claim {
@@ -89,6 +91,7 @@ struct pcpi_pcp_env {
 	bool free_high_batch;	 /* c: a large data cache */
 	uint64_t ticks;		 /* a: so far (tick.c) */
 	struct pcpi_trace trace;
+	struct pcpi_watch watch;
 };
 
 /* Blocks of one other node on their way home: a batch of each order. */

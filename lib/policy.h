@@ -179,6 +179,17 @@ uint32_t pcpi_policy_depot_blocks(uint32_t depot_batch, unsigned order);
  * grow (fixed), for anyone can take them from there.  Design D6. */
 uint64_t pcpi_policy_depot_limit(uint64_t managed_pages, bool fixed);
 
+/*
+ * Pages that a node needs so that rings of rx and tx descriptors are full, each of
+ * the threads has a burst in its hands and its cache is at its bound, and nobody
+ * lacks one: what is in use, a private batch a thread on its way between cache and
+ * depot, and the shares of the caches (1/8) and the depot (1/4) on top of them:
+ * (rx + tx + threads * (burst + 64)) * 8 / 5.  Design D15.
+ * Never falls with any argument; more than 2^64 counts as UINT64_MAX.
+ */
+uint64_t pcpi_policy_heap_pages(uint32_t rx, uint32_t tx, uint32_t threads,
+				uint32_t burst);
+
 /* Whether a cache keeps a batch of freed high-order blocks before it empties
  * itself: its CPU's slice of the data cache exceeds three batches.  Spec B5. */
 bool pcpi_policy_free_high_batch(uint64_t slice_bytes, uint64_t page_bytes,

@@ -54,6 +54,9 @@
  * drain, and something to keep between the two. */
 #define MIN_BATCHES 4u
 
+/* What a thread moves between cache and depot at once (PCPI_CHUNK). */
+#define IN_HAND_PAGES 64u
+
 /* floor(sqrt(x)), a bit at a time; libm has no place in a pure object. */
 static uint64_t sqrt_floor(uint64_t x)
 {
@@ -226,6 +229,20 @@ uint32_t pcpi_policy_depot_blocks(uint32_t depot_batch, unsigned order)
 uint64_t pcpi_policy_depot_limit(uint64_t managed_pages, bool fixed)
 {
 	return fixed ? managed_pages : managed_pages / 4;
+}
+
+uint64_t pcpi_policy_heap_pages(uint32_t rx, uint32_t tx, uint32_t threads,
+				uint32_t burst)
+{
+	uint64_t used = (uint64_t)threads * burst, pages;
+	uint64_t rest = (uint64_t)threads * IN_HAND_PAGES + rx + tx;
+
+	/* 1 - 1/8 - 1/4 of the pages are for use. */
+	if (__builtin_add_overflow(used, rest, &used) ||
+	    __builtin_mul_overflow(used / 5, UINT64_C(8), &pages) ||
+	    __builtin_add_overflow(pages, (used % 5 * 8 + 4) / 5, &pages))
+		return UINT64_MAX;
+	return pages;
 }
 
 bool pcpi_policy_free_high_batch(uint64_t slice_bytes, uint64_t page_bytes,

@@ -7,11 +7,16 @@
  * the ones before it gave too little:
  *
  *   1  the thread's cache of the node, refilled from depot or zone
- *   2  the node's depots emptied into its buddy, whose blocks may merge
- *   3  all threads' caches emptied likewise (sweep.c)
+ *   2  the thread's caches and the node's depots emptied into its buddy, whose
+ *      blocks may merge
+ *   3  all threads' caches emptied likewise (sweep.c)  when due (exhaust.c)
  *   4  a further arena for the node                    not with PCPA_NOGROW
  *   5  the other nodes by distance: depot, zone, emptied depots, emptied
  *      caches, arena                                   not with PCPA_THISNODE
+ *
+ * With PCPA_RESERVE a node's reserve follows whatever the zone gave, in each step;
+ * with PCPA_NOWAIT there are the steps of nowait.c instead; and more blocks than
+ * the cache may hold come from the zone first, past the cache.
  *
  * O1  No lock is held between two steps.
  * O2  Orders that caches don't hold go to the zone, in and out.
@@ -21,10 +26,9 @@
  */
 #include "heap.h"
 
-#define SWEEP_WAIT_NS UINT64_C(100000)
-#define LAST_TRIES 3u
+#define SWEEP_TRIES 3u
 
-static uint32_t cached_take(const struct pcpi_request *req,
+static uint32_t cached_take(struct pcpi_request *req,
 			    struct pcpi_cache *c, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0, more;
@@ -42,7 +46,7 @@ static uint32_t cached_take(const struct pcpi_request *req,
 	return got;
 }
 
-static uint32_t direct_take(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t direct_take(struct pcpi_request *req, struct pcpi_zone *z,
 			    uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = pcpi_direct_take(z, req->order, pfns, n);
@@ -54,7 +58,7 @@ static uint32_t direct_take(const struct pcpi_request *req, struct pcpi_zone *z,
 }
 
 /* Step 1. */
-static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
+static uint32_t local_take(struct pcpi_request *req, uint32_t *pfns,
 			   uint32_t n)
 {
 	struct pcpi_cache *c = NULL;
@@ -69,45 +73,51 @@ static uint32_t local_take(const struct pcpi_request *req, uint32_t *pfns,
 		 : direct_take(req, req->zone, pfns, n);
 }
 
-/* Enough for n blocks, and not less than the heap's step. */
-static bool zone_grow(const struct pcpi_request *req, struct pcpi_zone *z,
-		      uint64_t seen_managed, uint64_t n)
+/* What the reserve keeps, for who may have it. */
+static uint32_t reserve_take(struct pcpi_request *req, struct pcpi_zone *z,
+			     uint32_t *pfns, uint32_t n)
 {
-	uint64_t need = n << (req->order + req->heap->hot.page_shift), grown;
-	uint64_t step = pcpi_clamp(seen_managed << req->heap->hot.page_shift,
-				   (uint64_t)req->heap->arena_bytes,
-				   PCPI_GROWTH_BYTES_MAX);
+	uint32_t got;
 
-	if (pcpi_zone_grow(z, seen_managed, pcpi_max(need, step), false,
-			   &grown) != 0)
-		return false;
-	if (grown > 0 && pcpi_trace_on(&req->heap->env.trace))
-		pcpi_trace_emit(&req->heap->env.trace, PCPA_EVENT_ARENA_GROW,
-				(int)z->config.os_node, req->order, grown, 0, 0);
-	return true;
+	if (n == 0 || !(req->flags & PCPA_RESERVE))
+		return 0;
+	got = pcpi_zone_take_reserve(z, req->order, pfns, n);
+	/* relaxed: counter */
+	pcpi_fetch_add_relaxed(&z->direct_allocs, got);
+	return got;
 }
 
-static uint32_t zone_take(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t zone_take(struct pcpi_request *req, struct pcpi_zone *z,
 			  uint32_t *pfns, uint32_t n)
 {
-	return z == req->zone ? local_take(req, pfns, n)
-			      : direct_take(req, z, pfns, n);
+	uint32_t got;
+
+	/* What the depots have is the reserve's while that lacks pages. */
+	if (pcpi_zone_lacks_reserve(z) && !(req->flags & PCPA_RESERVE))
+		pcpi_depots_empty(z);
+	got = z == req->zone ? local_take(req, pfns, n)
+			     : direct_take(req, z, pfns, n);
+	return got + reserve_take(req, z, pfns + got, n - got);
 }
 
-/* Step 3. */
-static uint32_t swept_take(const struct pcpi_request *req, struct pcpi_zone *z,
+/* Step 3; again where others took first what the sweep brought, for as often as
+ * that can be meant well. */
+static uint32_t swept_take(struct pcpi_request *req, struct pcpi_zone *z,
 			   uint32_t *pfns, uint32_t n)
 {
-	uint64_t moved;
+	uint32_t got = 0;
+	unsigned tries;
 
-	if (n == 0 || pcpi_heap_cached_pages(req->heap, z) == 0)
-		return 0;
-	pcpi_heap_sweep(req->heap, SWEEP_WAIT_NS, &moved);
-	return zone_take(req, z, pfns, n);
+	for (tries = 0; tries < SWEEP_TRIES && got < n; tries++) {
+		if (!pcpi_exhaust_sweep(req, z))
+			break;
+		got += zone_take(req, z, pfns + got, n - got);
+	}
+	return got;
 }
 
 /* Step 4; without growth a last look, as another thread may have swept first. */
-static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t grown_take(struct pcpi_request *req, struct pcpi_zone *z,
 			   uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0;
@@ -119,47 +129,33 @@ static uint32_t grown_take(const struct pcpi_request *req, struct pcpi_zone *z,
 		seen = pcpi_load_acquire(&z->managed_pages);
 		got += zone_take(req, z, pfns + got, n - got);
 		if (got < n && (req->flags & PCPA_NOGROW ||
-				!zone_grow(req, z, seen, n - got)))
+				!pcpi_exhaust_grow(req, z, seen, n - got)))
 			break;
-	}
-	return got;
-}
-
-/* Before giving up: what a sweep or another thread's growth brings, others may
- * take into their caches first; so again, for as often as that can be meant
- * well. */
-static uint32_t last_take(const struct pcpi_request *req, struct pcpi_zone *z,
-			  uint32_t *pfns, uint32_t n)
-{
-	uint32_t got = 0;
-	unsigned tries;
-
-	for (tries = 0; tries < LAST_TRIES && got < n; tries++) {
-		if (pcpi_heap_cached_pages(req->heap, z) == 0)
-			break;
-		got += swept_take(req, z, pfns + got, n - got);
 	}
 	return got;
 }
 
 /* Steps 2 to 4 for a node. */
-static uint32_t zone_exhaust(const struct pcpi_request *req, struct pcpi_zone *z,
+static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 			     uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0;
 
+	/* What the thread itself has needs no sweep. */
+	pcpi_thread_flush_for(req->heap, z);
 	if (pcpi_depots_empty(z) > 0)
 		got = zone_take(req, z, pfns, n);
 	got += swept_take(req, z, pfns + got, n - got);
 	got += grown_take(req, z, pfns + got, n - got);
-	return got + last_take(req, z, pfns + got, n - got);
+	/* Growth of another thread's may have gone into caches, too. */
+	return got + swept_take(req, z, pfns + got, n - got);
 }
 
 /* Step 5 for one node. */
-static uint32_t foreign_take(const struct pcpi_request *req,
+static uint32_t foreign_take(struct pcpi_request *req,
 			     struct pcpi_zone *z, uint32_t *pfns, uint32_t n)
 {
-	uint32_t got = direct_take(req, z, pfns, n);
+	uint32_t got = zone_take(req, z, pfns, n);
 
 	if (got < n)
 		got += zone_exhaust(req, z, pfns + got, n - got);
@@ -169,7 +165,7 @@ static uint32_t foreign_take(const struct pcpi_request *req,
 	return got;
 }
 
-static uint32_t others_take(const struct pcpi_request *req, uint32_t *pfns,
+static uint32_t others_take(struct pcpi_request *req, uint32_t *pfns,
 			    uint32_t n)
 {
 	struct pcpa_heap *heap = req->heap;
@@ -193,23 +189,60 @@ static void blocks_unhold(struct pcpa_heap *heap, unsigned order,
 		pcpi_page_write(heap->hot.orders, pfns[i], order + 1);
 }
 
-uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
-			 uint32_t n)
+static void levels_look(struct pcpa_heap *heap)
 {
-	uint32_t got = local_take(req, pfns, n);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
+}
+
+/* Steps 1 to 5. */
+static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = zone_take(req, req->zone, pfns, n);
 
 	if (got < n)
 		got += zone_exhaust(req, req->zone, pfns + got, n - got);
 	if (got < n && !(req->flags & PCPA_THISNODE))
 		got += others_take(req, pfns + got, n - got);
-	if (got < n)
-		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
-	pcpi_heap_tick_poll(req->heap);
-	blocks_unhold(req->heap, req->order, pfns, got);
 	return got;
 }
 
-void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
+uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = req->flags & PCPA_NOWAIT ? pcpi_nowait_take(req, pfns, n)
+						: any_take(req, pfns, n);
+
+	if (got < n)
+		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
+	blocks_unhold(req->heap, req->order, pfns, got);
+	if (!(req->flags & PCPA_NOWAIT)) {
+		pcpi_heap_tick_poll(req->heap);
+		levels_look(req->heap);
+	}
+	return got;
+}
+
+bool pcpi_route_is_large(const struct pcpi_request *r, size_t n)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(&r->heap->hot);
+	uint64_t high = c && c->zone == r->zone
+				? c->high
+				: pcpi_zone_pageset(r->zone).high_min;
+
+	return r->order < PCPI_PCP_ORDERS && !(r->flags & PCPA_NOWAIT) &&
+	       n > high >> r->order && n > PCPI_CHUNK;
+}
+
+uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = pcpi_zone_take_bulk(req->zone, req->order, pfns, n, NULL);
+
+	/* relaxed: counter */
+	pcpi_fetch_add_relaxed(&req->zone->direct_allocs, got);
+	levels_look(req->heap);
+	return got;
+}
+
+static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 {
 	struct pcpi_zone *z = pcpi_zone_of(&heap->env, pfn);
 	struct pcpi_cache *c = NULL;
@@ -230,4 +263,10 @@ void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 		pcpi_cache_push(c, order, &pfn, 1);
 	else
 		pcpi_cache_push_remote(c, z, order, pfn);
+}
+
+void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
+{
+	block_give(heap, pfn, order);
+	levels_look(heap);
 }

@@ -143,19 +143,47 @@ static unsigned postpone_rest(struct pcpa_heap *heap, uint64_t *moved)
 	return left;
 }
 
-static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
+static int caches_empty(struct pcpa_heap *heap, uint64_t deadline_ns,
 			uint64_t *moved)
 {
-	uint64_t deadline = pcpi_sys->clock_ns() + wait_ns;
 	unsigned left = claim_all(heap);
 
 	if (left > 0 && pcpi_heap_owners_show(heap))
 		while ((left = empty_quiet(heap, moved)) > 0 &&
-		       pcpi_sys->clock_ns() < deadline)
+		       pcpi_sys->clock_ns() < deadline_ns)
 			pcpi_sys->yield();
 	if (left > 0)
 		left = postpone_rest(heap, moved); /* SW2 */
 	return left > 0 ? -ETIMEDOUT : 0;
+}
+
+/* DRAIN is held; adds to moved[zone]. */
+static int sweep_locked(struct pcpa_heap *heap, uint64_t deadline_ns,
+			uint64_t *moved)
+{
+	unsigned z;
+	int err;
+
+	pcpi_rcu_read_lock();
+	err = caches_empty(heap, deadline_ns, moved);
+	pcpi_rcu_read_unlock();
+	for (z = 0; z < heap->nr_zones; z++)
+		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
+	pcpi_counter_add(&heap->sweeps, 1);
+	return err;
+}
+
+/* With no lock held. */
+static void sweep_emit(struct pcpa_heap *heap, const uint64_t *moved)
+{
+	unsigned z;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		if (moved[z] > 0 && pcpi_trace_on(&heap->env.trace))
+			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
+					(int)heap->env.zones[z].config.os_node, 0,
+					moved[z], moved[z], 0);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 }
 
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
@@ -169,19 +197,32 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
 	if (heap->options_flags & PCPA_HEAP_NO_IPI)
 		pcpi_thread_flush(heap);
 	pcpi_lock_take(&heap->drain_lock);
-	pcpi_rcu_read_lock();
-	err = caches_empty(heap, wait_ns, moved);
-	pcpi_rcu_read_unlock();
-	for (z = 0; z < heap->nr_zones; z++)
-		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
+	err = sweep_locked(heap, pcpi_sys->clock_ns() + wait_ns, moved);
 	pcpi_lock_drop(&heap->drain_lock);
 	*pages = 0;
-	for (z = 0; z < heap->nr_zones; z++) {
+	for (z = 0; z < heap->nr_zones; z++)
 		*pages += moved[z];
-		if (moved[z] > 0 && pcpi_trace_on(&heap->env.trace))
-			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
-					(int)heap->env.zones[z].config.os_node, 0,
-					moved[z], moved[z], 0);
-	}
+	sweep_emit(heap, moved);
 	return err;
+}
+
+bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
+			   uint64_t deadline_ns, uint64_t *moved)
+{
+	bool mine;
+	unsigned z;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		moved[z] = 0;
+	while (!pcpi_lock_try(&heap->drain_lock)) {
+		if (pcpi_sys->clock_ns() >= deadline_ns)
+			return false;
+		pcpi_sys->yield();
+	}
+	mine = heap->sweeps == seen_sweeps;
+	if (mine)
+		sweep_locked(heap, deadline_ns, moved);
+	pcpi_lock_drop(&heap->drain_lock);
+	sweep_emit(heap, moved);
+	return mine;
 }

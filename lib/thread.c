@@ -324,6 +324,24 @@ void pcpi_thread_flush(struct pcpa_heap *heap)
 	for (z = 0; root && z < heap->nr_zones; z++)
 		if (root->peers[z])
 			pcpi_cache_flush(root->peers[z]);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
+}
+
+void pcpi_thread_flush_for(struct pcpa_heap *heap, const struct pcpi_zone *zone)
+{
+	struct pcpi_cache *root = root_find(heap);
+	uint64_t remote[heap->nr_zones], pages = 0;
+	unsigned z, at = zone->config.position;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		remote[z] = 0;
+	for (z = 0; root && z < heap->nr_zones; z++)
+		if (root->peers[z])
+			pcpi_cache_remote_pages(root->peers[z], remote);
+	if (root && root->peers[at])
+		pages = pcpi_cache_count(root->peers[at]);
+	if (pages + remote[at] > 0)
+		pcpi_thread_flush(heap);
 }
 
 /* ---- The end of a thread ------------------------------------------------------- */
@@ -359,6 +377,19 @@ static void caches_leave(struct pcpa_heap *heap, const struct thread_record *sel
 	}
 }
 
+/* What the end has moved may be news, which is told with no lock held; the heap
+ * waits to be destroyed meanwhile. */
+static void ends_tell(void)
+{
+	struct pcpa_heap *heap = pcpi_heap_pin(0);
+
+	while (heap) {
+		pcpi_watch_zones(&heap->env.watch, heap->env.zones,
+				 heap->nr_zones);
+		heap = pcpi_heap_unpin(heap);
+	}
+}
+
 static void thread_end(void *arg)
 {
 	struct thread_record *self = arg;
@@ -376,6 +407,7 @@ static void thread_end(void *arg)
 	}
 	pcpi_rcu_read_unlock();
 	pcpi_lock_drop(&pcpi_heaps_lock);
+	ends_tell();
 	record_give(self);
 }
 
@@ -421,6 +453,8 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 	struct thread_record *self = (struct thread_record *)(void *)pcpi_table;
 	struct pcpi_cache *c;
 
+	heap->pins = 0;
+	pcpi_watch_forked(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	if (!(heap->options_flags & PCPA_HEAP_COW)) {
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);

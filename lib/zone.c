@@ -97,15 +97,29 @@ static struct pcpi_pageset pageset_for(const struct pcpi_zone *z,
 	return pcpi_policy_pageset(&in);
 }
 
+static void marks_publish(struct pcpi_zone *z, const struct pcpi_watermarks *marks)
+{
+	/* relaxed: readers outside the lock take each for itself. */
+	pcpi_store_relaxed(&z->marks.min, marks->min);
+	pcpi_store_relaxed(&z->marks.low, marks->low);
+	pcpi_store_relaxed(&z->marks.high, marks->high);
+	pcpi_store_relaxed(&z->marks.promo, marks->promo);
+	if (z->config.reserve_pages > 0)
+		pcpi_store_relaxed(&z->reserve, marks->min); /* relaxed: Z5 */
+}
+
 static void retune_locked(struct pcpi_zone *z)
 {
 	size_t page_bytes = (size_t)1 << z->space->page_shift;
 	/* relaxed: whoever changes it retunes after. */
 	uint32_t caches = pcpi_load_relaxed(&z->live_caches);
 	struct pcpi_pageset ps = pageset_for(z, z->managed_pages, caches);
+	struct pcpi_watermarks marks;
 
-	z->marks = pcpi_policy_watermarks(z->managed_pages, page_bytes, 0,
-					 PCPI_WATERMARK_SCALE);
+	marks = pcpi_policy_watermarks(z->managed_pages, page_bytes,
+				       z->config.reserve_pages,
+				       PCPI_WATERMARK_SCALE);
+	marks_publish(z, &marks);
 	/* relaxed: a bound that may be overshot by a batch. */
 	pcpi_store_relaxed(&z->depot_limit,
 			   (uint32_t)pcpi_policy_depot_limit(z->managed_pages,
@@ -227,21 +241,34 @@ static void mark_blocks(struct pcpi_zone *z, unsigned order,
 		pcpi_page_mark(z->orders, pfns[i], order);
 }
 
-uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
-			     uint32_t n, bool *broken)
+/* Blocks that may be taken in this hold: Z3, Z5. */
+static uint32_t take_locked(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
+			    uint32_t n, uint64_t kept)
 {
-	uint32_t hold = hold_blocks(z, order), got = 0, more;
+	uint64_t free = pcpi_buddy_free_pages(&z->buddy);
+	uint64_t spare = free > kept ? (free - kept) >> order : 0;
+
+	n = (uint32_t)pcpi_min((uint64_t)pcpi_min(n, hold_blocks(z, order)), spare);
+	if (n > 0)
+		n = pcpi_buddy_take_bulk(&z->buddy, order, pfns, n);
+	flags_update_locked(z);
+	return n;
+}
+
+static uint32_t zone_take(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
+			  uint32_t n, uint64_t kept, bool *broken)
+{
+	uint32_t got = 0, more;
 	uint64_t splits = 0;
 
-	if (pcpi_load_relaxed(&z->free_pages) >> order == 0) /* relaxed: a hint */
+	/* relaxed: a hint */
+	if (pcpi_load_relaxed(&z->free_pages) < kept + (UINT64_C(1) << order))
 		return 0;
 	do {
 		zone_lock(z);
 		splits -= z->buddy.splits;
-		more = pcpi_buddy_take_bulk(&z->buddy, order, pfns + got,
-					    pcpi_min(hold, n - got));
+		more = take_locked(z, order, pfns + got, n - got, kept);
 		splits += z->buddy.splits;
-		flags_update_locked(z);
 		zone_unlock(z);
 		got += more;
 	} while (more > 0 && got < n);
@@ -249,6 +276,39 @@ uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns
 	if (broken)
 		*broken = splits > 0;
 	return got;
+}
+
+uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
+			     uint32_t n, bool *broken)
+{
+	/* relaxed: it changes with growth, which no taker waits for. */
+	return zone_take(z, order, pfns, n, pcpi_load_relaxed(&z->reserve), broken);
+}
+
+uint32_t pcpi_zone_take_reserve(struct pcpi_zone *z, unsigned order,
+				uint32_t *pfns, uint32_t n)
+{
+	return zone_take(z, order, pfns, n, 0, NULL);
+}
+
+uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
+			    uint32_t n, bool reserve, bool *busy)
+{
+	/* relaxed: as above. */
+	uint64_t kept = reserve ? 0 : pcpi_load_relaxed(&z->reserve);
+
+	/* relaxed: a hint */
+	if (pcpi_load_relaxed(&z->free_pages) < kept + (UINT64_C(1) << order))
+		return 0;
+	if (!pcpi_lock_try(&z->lock)) {
+		*busy = true;
+		return 0;
+	}
+	pcpi_counter_add(&z->locks, 1);
+	n = take_locked(z, order, pfns, n, kept);
+	zone_unlock(z);
+	mark_blocks(z, order, pfns, n); /* Z2 */
+	return n;
 }
 
 void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,

@@ -18,6 +18,8 @@
  * Z3  The lock is held for at most max(batch, 64) pages of work, or one block,
  *     or 64 chunks where an arena is added or free blocks are counted.
  * Z4  The pageset follows managed and the number of live caches.
+ * Z5  With a reserve, which is then the min watermark, nothing but
+ *     pcpi_zone_take_reserve() and a try that says so leaves less free.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
  * GROW, held across the population of an arena, or while 64 MiB are given back;
@@ -51,6 +53,7 @@ struct pcpi_zone_config {
 	unsigned os_node;
 	unsigned node_cpus, all_cpus; /* allowed ones; node_cpus may be 0 */
 	unsigned batch_pages, high_pages, high_fraction;
+	unsigned reserve_pages; /* 0: none */
 	bool legacy, fixed;
 	uint64_t max_pages;
 };
@@ -66,6 +69,8 @@ struct pcpi_zone {
 	struct pcpi_pageset pageset;	   /* z, read by anyone */
 	uint32_t depot_limit;		   /* z, read by anyone: pages */
 	uint32_t flags;			   /* z, read by anyone: pcpi_zone_flags */
+	uint64_t reserve;		   /* z, read by anyone: Z5 */
+	uint8_t level[3];		   /* a: pcpi_level, by watcher (watch.h) */
 	uint32_t live_caches;		   /* a */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */
@@ -79,6 +84,11 @@ struct pcpi_zone {
 	uint64_t direct_allocs, direct_frees; /* a: blocks */
 	uint64_t numa_miss, numa_foreign;     /* a: blocks */
 	uint64_t depot_gets, depot_puts;      /* a: batches of no cache */
+
+	/* When allocations last looked further, in vain (exhaust.c). */
+	uint64_t lull_ns, lull_left;   /* a: end of a sweep, pages it left */
+	uint64_t grow_failed_ns;       /* a */
+	uint32_t grow_failures;	       /* a: in a row */
 
 	struct pcpi_lock grow_lock;
 	struct cds_list_head arenas; /* g, RCU */
@@ -106,6 +116,24 @@ void pcpi_zone_fini(struct pcpi_zone *z);
  */
 uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
 			     uint32_t n, bool *broken);
+
+/* The same with what the reserve keeps. */
+uint32_t pcpi_zone_take_reserve(struct pcpi_zone *z, unsigned order,
+				uint32_t *pfns, uint32_t n);
+
+/* One hold at most and no wait: up to n blocks, from the reserve too if said;
+ * *busy becomes true where the lock was not free. */
+uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
+			    uint32_t n, bool reserve, bool *busy);
+
+/* Whether the reserve lacks pages: what comes back goes there first. */
+PCPI_INLINE bool pcpi_zone_lacks_reserve(const struct pcpi_zone *z)
+{
+	uint64_t reserve = pcpi_load_relaxed(&z->reserve); /* relaxed: a hint */
+
+	return pcpi_unlikely(reserve > 0) &&
+	       pcpi_load_relaxed(&z->free_pages) < reserve; /* relaxed: ditto */
+}
 
 /* Gives n blocks of one order back; any order of pfns. */
 void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,

@@ -46,6 +46,16 @@ struct pcpa_stats; /* pcpalloc/stats.h */
 /* Fail rather than take a block of another node than the one asked for; alone
  * it means the caller's node. */
 #define PCPA_THISNODE 0x40u
+/*
+ * Never wait: the thread's cache, the depot and the free pages are looked at, by
+ * try-locks, and nothing is drained, grown or asked of the kernel.  EAGAIN where a
+ * lock was taken or the cache was being drained, so that a retry may succeed;
+ * ENOMEM where all was looked at.  A thread that has only made such calls has no
+ * cache: any other call makes it.
+ */
+#define PCPA_NOWAIT 0x80u
+/* May take what reserve_pages keeps from other calls. */
+#define PCPA_RESERVE 0x100u
 /* Prefer node n, an os number up to 65,534. */
 #define PCPA_NODE(n) (((unsigned)(n) + 1u) << 16)
 
@@ -100,12 +110,16 @@ struct pcpa_heap_options {
 	unsigned high_fraction;
 	/* 0 silent, 1 each fallback and the first bad free once, on stderr. */
 	unsigned verbosity;
+	/* Free pages of each node that only calls with PCPA_RESERVE may take:
+	 * the node's min watermark then, at most a quarter of what is backed.
+	 * What a thread has in its cache is its own all the same.  0: none. */
+	unsigned reserve_pages;
 };
 
 #define PCPA_HEAP_OPTIONS_INIT                                                 \
 	{                                                                      \
 		sizeof(struct pcpa_heap_options), 0u, 0u, 0u, NULL, 0u, 0u, 0u,   \
-			0u, 1u                                                 \
+			0u, 1u, 0u                                             \
 	}
 
 /*
@@ -139,7 +153,10 @@ struct pcpa_heap *pcpa_default_heap(void);
 /*
  * Returns a block of 2^order base pages, aligned to its size, or NULL with
  * errno: ENOMEM after draining all caches and growing failed (what other threads
- * have in their hands at that moment is not found), EINVAL for an order above the
+ * have in their hands at that moment is not found), or did so a moment ago: less
+ * than a batch that has come into other threads' caches since is found after 100
+ * us, and growth that was refused twice is tried again after 10 ms.  It waits for
+ * other threads no longer than 100 us in all.  EAGAIN with PCPA_NOWAIT only, EINVAL for an order above the
  * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
  * child of a heap without PCPA_HEAP_COW.  Not for signal handlers that may have
  * interrupted a call in the same thread.
@@ -162,7 +179,9 @@ void pcpa_free_sized(struct pcpa_heap *heap, void *block, unsigned order);
 
 /*
  * Stores up to n blocks in blocks[0..n-1] and returns how many.  Fewer than n
- * only where pcpa_alloc() would fail; errno is set exactly then.
+ * only where pcpa_alloc() would fail; errno is set exactly then.  More blocks than
+ * the thread's cache may hold, as for a ring's first filling, come from the free
+ * pages first and don't pass the cache.
  */
 size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order, unsigned flags,
 		       void **blocks, size_t n);
@@ -280,7 +299,10 @@ enum pcpa_event_kind {
 	PCPA_EVENT_ZONE_LOCKED = 2, /* pages taken under the zone lock     */
 	PCPA_EVENT_EXTFRAG = 3,     /* a larger block was broken up        */
 	PCPA_EVENT_ARENA_GROW = 4,  /* an arena was added                  */
-	PCPA_EVENT_ARENA_TRIM = 5   /* memory went back to the kernel      */
+	PCPA_EVENT_ARENA_TRIM = 5,  /* memory went back to the kernel      */
+	/* Of pcpa_heap_watch() only. */
+	PCPA_EVENT_LOW = 6,	 /* free pages fell below low           */
+	PCPA_EVENT_AVAILABLE = 7 /* they are at high again, or more     */
 };
 
 /* One decision, with the state before it. */
@@ -303,6 +325,47 @@ struct pcpa_event {
  */
 int pcpa_heap_trace(struct pcpa_heap *heap,
 		    void (*fn)(const struct pcpa_event *, void *), void *arg);
+
+/*
+ * Has fn called when a node's free pages, those in the depot included, fall below
+ * the low watermark (PCPA_EVENT_LOW), once, and when they have come up to the high
+ * one again (PCPA_EVENT_AVAILABLE), once; pages is how many there were, count the
+ * low and high the high watermark.  It is called on the thread that causes or finds
+ * it, with no lock of the library held, one call at a time for a node, and the last
+ * one tells how things are.  A node that is low already is told of at once.  NULL
+ * ends it; when pcpa_heap_watch() returns, what was subscribed before is not
+ * running and won't be called.  fn must not call the heap, subscribe to any, fork,
+ * or take a lock that a caller of pcpa_heap_watch() or pcpa_heap_destroy() holds.
+ * Blocks in threads' caches count as used, and PCPA_NOWAIT calls don't tell: the
+ * next other call does.  Returns 0, -EINVAL without a heap, or -ENODEV in a forked
+ * child of a heap without PCPA_HEAP_COW.
+ * Cost: nothing on hits; an atomic read-modify-write a slow path while watched.
+ */
+int pcpa_heap_watch(struct pcpa_heap *heap,
+		    void (*fn)(const struct pcpa_event *, void *), void *arg);
+
+/*
+ * Returns an eventfd that becomes readable at each such change (and at once when a
+ * node is low already), the same at every call, or a negative errno: -EINVAL
+ * without a heap, -ENODEV in a forked child of a heap without PCPA_HEAP_COW,
+ * -EMFILE and the like.  It belongs to the heap: read it, don't close it; destroying
+ * the heap does, and so does a forked child.  Close on exec, not blocking.
+ */
+int pcpa_heap_eventfd(struct pcpa_heap *heap);
+
+/*
+ * Bytes that a heap needs on a node so that rx and tx ring descriptors (of all
+ * rings together) can hold a block of order 0 each, while each of the threads has
+ * `burst` blocks in its hands and its cache is full, and no allocation fails:
+ *
+ *     (rx + tx + threads * (burst + 64)) * 8 / 5 pages
+ *
+ * where 64 is what a thread moves at once, and 8/5 makes room for the caches (1/8)
+ * and the depot (1/4).  For blocks of order k, 2^k times as many; reserve_pages come
+ * on top.  SIZE_MAX where it is more than that.  Needs no heap.
+ */
+size_t pcpa_heap_size_for(unsigned rx, unsigned tx, unsigned threads,
+			  unsigned burst);
 
 /*
  * Fills *out, whose struct_size the caller has set (PCPA_STATS_INIT), for a

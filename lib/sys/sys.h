@@ -90,6 +90,11 @@ struct pcpi_sys {
 	/* Address space still allowed to the process (RLIMIT_AS less what is
 	 * mapped); UINT64_MAX: not limited. */
 	uint64_t (*address_space_left)(void);
+	/* A descriptor that becomes readable when it is raised (eventfd), closed
+	 * at exec; or an error. */
+	int (*event_make)(void);
+	void (*event_raise)(int fd);
+	void (*event_close)(int fd);
 	/* Writes to standard error in one piece. */
 	void (*write_err)(const char *text, size_t len);
 };

@@ -41,6 +41,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -520,6 +521,34 @@ static uint64_t linux_address_space_left(void)
 	return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
 }
 
+/* By syscall(), which is no cancellation point: S2. */
+static int linux_event_make(void)
+{
+	int saved = errno;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int err = settle(fd, saved);
+
+	return err ? err : fd;
+}
+
+static void linux_event_raise(int fd)
+{
+	int saved = errno;
+	const uint64_t one = 1;
+
+	/* A full counter is readable, too. */
+	syscall(SYS_write, fd, &one, sizeof(one));
+	errno = saved;
+}
+
+static void linux_event_close(int fd)
+{
+	int saved = errno;
+
+	syscall(SYS_close, fd);
+	errno = saved;
+}
+
 static void linux_write_err(const char *text, size_t len)
 {
 	int saved = errno;
@@ -561,6 +590,9 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.tid = linux_tid,
 	.yield = linux_yield,
 	.address_space_left = linux_address_space_left,
+	.event_make = linux_event_make,
+	.event_raise = linux_event_raise,
+	.event_close = linux_event_close,
 	.write_err = linux_write_err,
 };
 

@@ -150,7 +150,9 @@ Test(api, order_above_the_heaps_is_invalid)
 /* Also those whose numbers look like orders, with blocks in the cache. */
 Test(api, unknown_flag_is_invalid_whatever_is_cached)
 {
-	unsigned known = PCPA_ZERO | PCPA_NOGROW | PCPA_THISNODE, bit, o;
+	unsigned known = PCPA_ZERO | PCPA_NOGROW | PCPA_THISNODE |
+			 PCPA_NOWAIT | PCPA_RESERVE;
+	unsigned bit, o;
 	void *one;
 
 	for (o = 0; o < 4; o++)

@@ -41,6 +41,7 @@ static void expect_same(const struct pcpa_heap_options *a,
 	cr_expect_eq(a->high_pages, b->high_pages);
 	cr_expect_eq(a->high_fraction, b->high_fraction);
 	cr_expect_eq(a->verbosity, b->verbosity);
+	cr_expect_eq(a->reserve_pages, b->reserve_pages);
 }
 
 static size_t parse_bytes(const char *text)
@@ -315,10 +316,10 @@ Test(config, larger_struct_needs_a_zero_tail)
 	cr_expect_eq(n.batch_pages, 31);
 
 	newer.bytes[sizeof(newer) - 1] = 1;
-	check_refused(&newer.o, "struct_size", "88");
+	check_refused(&newer.o, "struct_size", "96");
 	newer.bytes[sizeof(newer) - 1] = 0;
 	newer.bytes[sizeof(newer.o)] = 1;
-	check_refused(&newer.o, "struct_size", "88");
+	check_refused(&newer.o, "struct_size", "96");
 }
 
 /* An older caller's struct ends anywhere; the bytes behind it are not its. */
@@ -331,6 +332,7 @@ Test(config, smaller_struct_gets_defaults_for_the_rest)
 		"0",          PAGE,
 		31,           0,
 		16,           0,
+		64,
 	};
 
 	for (size_t have = sizeof(size_t); have <= sizeof(full); have++) {
@@ -504,6 +506,25 @@ Test(config, high_pages_and_fraction_together_are_refused)
 	check_refused(&o, "high_fraction", "8");
 }
 
+Test(config, reserve_above_a_quarter_is_refused)
+{
+	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+
+	o.reserve_pages = 100000;
+	check_ok(&o); /* of what there will be */
+	o.max_bytes = (size_t)2000 << 20;
+	check_ok(&o);
+	o.max_bytes = (size_t)100 << 20;
+	check_refused(&o, "reserve_pages", "100000");
+	o.max_bytes = 0;
+	o.initial_bytes = (size_t)100 << 20;
+	check_ok(&o);
+	o.flags = PCPA_HEAP_FIXED;
+	check_refused(&o, "reserve_pages", "100000");
+	o.reserve_pages = (100 << 20) / PAGE / 4;
+	check_ok(&o);
+}
+
 /* ---- The environment (env.c) --------------------------------------------- */
 
 static void environment_clear(void)
@@ -547,6 +568,7 @@ Test(config, environment_sets_every_field, .init = environment_clear)
 	setenv("PCPA_HIGH_PAGES", "814", 1);
 	setenv("PCPA_HIGH_FRACTION", "0", 1);
 	setenv("PCPA_VERBOSITY", "0", 1);
+	setenv("PCPA_RESERVE_PAGES", "4096", 1);
 	cr_assert_eq(pcpi_env_options(&o, error, sizeof(error)), 0, "%s", error);
 	o = check_ok(&o);
 	cr_expect_eq(o.flags, PCPA_HEAP_FIXED | PCPA_HEAP_NO_IPI);
@@ -558,6 +580,7 @@ Test(config, environment_sets_every_field, .init = environment_clear)
 	cr_expect_eq(o.high_pages, 814);
 	cr_expect_eq(o.high_fraction, 0);
 	cr_expect_eq(o.verbosity, 0);
+	cr_expect_eq(o.reserve_pages, 4096);
 }
 
 static void environment_refused(const char *variable, const char *value)

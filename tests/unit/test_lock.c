@@ -225,3 +225,32 @@ Test(lock, freeze_takes_all_without_ranks)
 	cr_expect_not(pcpi_lock_take(&locks[0]));
 	pcpi_lock_drop(&locks[0]);
 }
+
+/* ---- Trying ------------------------------------------------------------------ */
+
+static void *take_and_try(void *arg)
+{
+	bool *got = arg;
+
+	got[0] = pcpi_lock_try(&locks[5]);
+	got[1] = pcpi_lock_try(&locks[0]); /* whatever the order */
+	if (got[1])
+		pcpi_lock_drop(&locks[0]);
+	return NULL;
+}
+
+Test(lock, try_takes_what_is_free_and_never_waits, .timeout = 10)
+{
+	bool got[2] = {true, false};
+	pthread_t t;
+
+	cr_assert(pcpi_lock_try(&locks[5]));
+	cr_expect(pcpi_lock_held(ranks[5]));
+	cr_assert_eq(pthread_create(&t, NULL, take_and_try, got), 0);
+	cr_assert_eq(pthread_join(t, NULL), 0);
+	cr_expect_not(got[0]);
+	cr_expect(got[1]);
+	cr_expect(pcpi_lock_try(&locks[1]));
+	pcpi_lock_drop(&locks[1]);
+	pcpi_lock_drop(&locks[5]);
+}

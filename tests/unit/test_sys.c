@@ -337,6 +337,46 @@ Test(sys, say_cuts_a_long_line)
 	cr_expect_eq(fake.says, 1);
 }
 
+/* ---- Events ----------------------------------------------------------------- */
+
+Test(sys, event_is_readable_once_raised)
+{
+	int fd = linux_sys->event_make();
+	uint64_t value = 0;
+
+	cr_assert_geq(fd, 0);
+	cr_expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	errno = ODD_ERRNO;
+	cr_expect_eq(read(fd, &value, sizeof(value)), -1);
+	cr_expect_eq(errno, EAGAIN);
+	errno = ODD_ERRNO;
+	linux_sys->event_raise(fd);
+	linux_sys->event_raise(fd);
+	cr_expect_eq(read(fd, &value, sizeof(value)), sizeof(value));
+	cr_expect_eq(value, 2);
+	linux_sys->event_close(fd);
+	linux_sys->event_raise(fd); /* refused by the kernel */
+	cr_expect_eq(errno, ODD_ERRNO);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1);
+}
+
+Test(sys, event_without_descriptors_is_an_error)
+{
+	struct rlimit before, none;
+	int fd, err;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	errno = ODD_ERRNO;
+	fd = linux_sys->event_make();
+	err = errno;
+	setrlimit(RLIMIT_NOFILE, &before);
+	cr_expect_eq(fd, -EMFILE);
+	cr_expect_eq(err, ODD_ERRNO);
+}
+
 /* ---- Huge pages ----------------------------------------------------------- */
 
 Test(hugepages, sizes_come_largest_first)

@@ -256,10 +256,10 @@ struct sleeper {
 static void *sleep_full(void *arg)
 {
 	struct sleeper *s = arg;
-	void *own[256];
+	void *own[32];
 
-	cr_assert_eq(pcpa_alloc_bulk(s->heap, 0, 0, own, 256), 256);
-	pcpa_free_bulk(s->heap, own, 256);
+	cr_assert_eq(pcpa_alloc_bulk(s->heap, 0, 0, own, 32), 32);
+	pcpa_free_bulk(s->heap, own, 32);
 	pthread_barrier_wait(&s->asleep);
 	pthread_barrier_wait(&s->wake);
 	pcpa_free(s->heap, pcpa_alloc(s->heap, 0, 0));
