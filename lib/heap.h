@@ -119,6 +119,12 @@ void pcpi_thread_forked(struct pcpa_heap *heap);
  * caches.  Returns 0 or -ETIMEDOUT; *pages moved. */
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
 
+/* The bounds of a zone's caches have fallen: what they hold above them comes
+ * back now, and each whose state is from before looks again at its owner's next
+ * call, so that they keep to the new ones. */
+void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
+			      const struct pcpi_zone *zone);
+
 /* Pages that a sweep could move for a zone (or all, NULL); may race. */
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 				const struct pcpi_zone *zone);

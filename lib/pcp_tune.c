@@ -60,6 +60,23 @@ static void limits_spread(struct pcpi_cache *c, uint32_t target,
 	}
 }
 
+/* The limits don't count fronts, so where caches are small no list has one. */
+static bool fronts_allowed(const struct pcpi_cache *c)
+{
+	/* relaxed: a number for policy. */
+	return !pcpi_policy_is_tight(
+		pcpi_load_relaxed(&c->zone->pageset.high_max));
+}
+
+static void fronts_rest(struct pcpi_cache *c)
+{
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		/* relaxed: a sweep reads it, and either value will do. */
+		pcpi_store_relaxed(&c->front_rest[o], PCPI_FRONT_OFF);
+}
+
 void pcpi_tune_start(struct pcpi_cache *c)
 {
 	static const bool single[PCPI_PCP_ORDERS] = { true };
@@ -75,6 +92,21 @@ void pcpi_tune_start(struct pcpi_cache *c)
 		c->list_tick[o] = 1; /* not allocated from since long: F4 */
 	}
 	c->allocs_at_drain = pcpi_cache_allocs(c);
+	if (!fronts_allowed(c))
+		fronts_rest(c);
+	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
+}
+
+void pcpi_tune_flushed(struct pcpi_cache *c)
+{
+	static const bool single[PCPI_PCP_ORDERS] = { true };
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+
+	/* relaxed: statistics read it. */
+	pcpi_store_relaxed(&c->high,
+			   pcpi_clamp(c->high, ps.high_min, ps.high_max));
+	if (!fronts_allowed(c))
+		fronts_rest(c);
 	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
 }
 
@@ -114,13 +146,15 @@ struct pcp_past {
 static void fronts_switch(struct pcpi_cache *c, unsigned lists, unsigned last,
 			  uint64_t blocks)
 {
+	bool allowed = fronts_allowed(c);
 	unsigned o;
 
-	if (lists == 0 || (lists == 1 && blocks < FRONT_BLOCKS))
+	if (allowed && (lists == 0 || (lists == 1 && blocks < FRONT_BLOCKS)))
 		return;
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		/* relaxed: a sweep reads it, and either value will do. */
-		pcpi_store_relaxed(&c->front_rest[o], lists == 1 && o == last
+		pcpi_store_relaxed(&c->front_rest[o], allowed && lists == 1 &&
+							      o == last
 							      ? NULL
 							      : PCPI_FRONT_OFF);
 }
