@@ -25,6 +25,7 @@
 #define PCPI_HEAP_H
 
 #include <pcpalloc/stats.h>
+#include <pthread.h>
 
 #include "arena.h"
 #include "pcp.h"
@@ -68,6 +69,15 @@ struct pcpa_heap {
 /* The list of heaps and its lock, for thread ends and forks. */
 extern struct pcpi_lock pcpi_heaps_lock;
 extern struct cds_list_head pcpi_heaps;
+
+/*
+ * Held while what a process has once is made; taken before any other lock,
+ * default_heap first.  Forks take them, too: a child whose parent was inside
+ * would find hwloc's lock taken, or wait for a maker that it doesn't have.
+ */
+extern struct pcpi_once {
+	pthread_mutex_t default_heap, process;
+} pcpi_once;
 
 /* Before the first use of pcpi_sys on behalf of a heap, which it may replace:
  * a thread that looked earlier would race with the one that replaces it. */

@@ -236,12 +236,13 @@ static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	blocks_hold(c, order, pfns, n);
 	if (pcpi_cache_enter(c)) {
 		in = n <= pcpi_ring_room(ring);
+		if (in)
+			pcpi_counter_add(&c->in[order], n); /* C4 */
+		pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
 		if (in && hot)
 			pcpi_ring_push(ring, pfns, n);
 		else if (in)
 			pcpi_ring_append_cold(ring, pfns, n);
-		if (in)
-			pcpi_counter_add(&c->in[order], n); /* C4 */
 		pcpi_cache_leave(c);
 	}
 	if (!in)
@@ -253,8 +254,9 @@ static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 {
 	if (pcpi_cache_enter(c)) {
-		pcpi_counter_add(&c->list[order].allocs, n);
 		pcpi_counter_add(&c->in[order], n); /* C4 */
+		pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
+		pcpi_counter_add(&c->list[order].allocs, n);
 		pcpi_cache_leave(c);
 	} else {
 		/* relaxed: counter */

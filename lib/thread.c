@@ -52,8 +52,6 @@ __thread char *pcpi_table __attribute__((tls_model("initial-exec"))) =
 	(char *)(uintptr_t)&nobody;
 
 static pthread_key_t end_key;
-static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
-static int setup_error;
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct thread_record *pool;
@@ -348,15 +346,9 @@ static void thread_end(void *arg)
 	record_give(self);
 }
 
-static void setup(void)
-{
-	setup_error = -pthread_key_create(&end_key, thread_end);
-}
-
 int pcpi_thread_setup(void)
 {
-	pthread_once(&setup_once, setup);
-	return setup_error;
+	return -pthread_key_create(&end_key, thread_end);
 }
 
 /* ---- Fork ------------------------------------------------------------------------ */

@@ -23,7 +23,9 @@
 #include <limits.h>
 
 #define AT_ONCE 6u
-#define ROUNDS ((unsigned)PTHREAD_DESTRUCTOR_ITERATIONS)
+/* ThreadSanitizer takes its leave in the last round, to which ours and liburcu's
+ * destructors come when they are set two rounds before. */
+#define ROUNDS ((unsigned)PTHREAD_DESTRUCTOR_ITERATIONS - 2 * CONC_TSAN)
 #define LIVES (CONC_TSAN ? 10u : 100u)
 
 /* glibc's and musl's C++ runtimes use this; the object names the library that
@@ -148,9 +150,10 @@ int main(void)
 	heap = conc_heap(64 * MIB, 0);
 	CHECK(pthread_key_create(&younger, younger_end) == 0);
 	for (i = 0; i < LIVES; i++)
-		for (first = 0; first <= ROUNDS - i % 2; first++)
+		for (first = 0; first < ROUNDS; first++)
 			lives(first, i % 2);
-	too_late();
+	if (!CONC_TSAN)
+		too_late();
 	conc_heap_end(heap);
 	return 0;
 }
