@@ -23,7 +23,8 @@
 static bool done;
 
 /* A child can't join what only its parent had. */
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *
+__tsan_default_options(void);
 
 const char *__tsan_default_options(void)
 {
