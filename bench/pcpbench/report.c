@@ -106,7 +106,8 @@ static void latency_print(const struct bench_result *r)
 	const struct bench_workload_info *w = &bench_workloads[r->workload];
 	const struct bench_row *tcmalloc = row_find(r, "tcmalloc");
 
-	printf("\n%s: %s; ns, of which reading the clock takes %.0f\n", w->name,
+	printf("\n%s: %s; ns, of which reading the clock takes %.0f; "
+	       "ratios: p99.9 of alloc\n", w->name,
 	       w->what, r->row[0].clock_ns);
 	printf("%-16s %41s   %41s\n", "", "---- alloc ----", "---- free ----");
 	printf("%-16s", "");
