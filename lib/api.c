@@ -82,9 +82,9 @@ PCPI_EXPORT int pcpa_heap_destroy(struct pcpa_heap *heap)
 	return err;
 }
 
-static pthread_once_t default_once = PTHREAD_ONCE_INIT;
-static struct pcpa_heap *default_heap;
+static struct pcpa_heap *default_heap; /* pcpi_once.default_heap, with: */
 static int default_error;
+static bool default_tried; /* a */
 
 static void default_make(void)
 {
@@ -106,7 +106,16 @@ PCPI_EXPORT struct pcpa_heap *pcpa_default_heap(void)
 {
 	int saved = errno;
 
-	pthread_once(&default_once, default_make);
+	/* acquire: pairs with the store below. */
+	if (!pcpi_load_acquire(&default_tried)) {
+		pcpi_fork_setup(); /* where it fails, the creation does */
+		pthread_mutex_lock(&pcpi_once.default_heap);
+		if (!default_tried)
+			default_make();
+		/* release: pairs with the load above. */
+		pcpi_store_release(&default_tried, true);
+		pthread_mutex_unlock(&pcpi_once.default_heap);
+	}
 	errno = default_heap ? saved : -default_error;
 	return default_heap;
 }

@@ -4,8 +4,9 @@
  *
  * Owns: the process's fork handlers.
  *
- *   prepare  all locks of all heaps in rank order, so that no other thread is
- *            inside a list, a depot or a buddy when the copy is made
+ *   prepare  waits for what is made once in a process, then takes all locks of
+ *            all heaps in rank order, so that no other thread is inside a list, a depot or
+ *            a buddy when the copy is made
  *   parent   gives them back
  *   child    gives them back; a heap without PCPA_HEAP_COW is marked, its calls
  *            fail with ENODEV (its arenas were not inherited); one with it takes
@@ -15,19 +16,27 @@
  * K2  A cache that another thread was inside of is consistent, because ring
  *     operations commit with one store (C5); what the thread had in its hand,
  *     a block or a batch between ring and depot, stays in use.
+ * K3  The handlers are registered before anything is made that a fork has to
+ *     wait for.  Nothing can guard that itself, so threads that are first at once
+ *     may register them more than once, as may a child that was forked between
+ *     their registration and the note of it: only the first call counts.
  *
  * Cost: some 20 lock operations a heap and node.
- * Proved by tests/conc/fork.c.
+ * Proved by tests/conc/fork.c, fork_first.c, spawn.c.
  */
 #include <errno.h>
 #include <pthread.h>
 
+#include "atomics.h"
 #include "heap.h"
 #include "list.h"
 #include "rcu.h"
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int error;
+static bool registered; /* a */
+/* All locks: the thread that forks, by the address of its table's pointer, and
+ * how often its handlers were called beyond the first time. */
+static const void *frozen_by; /* a */
+static unsigned again;
 
 static void zone_freeze(struct pcpi_zone *z)
 {
@@ -54,6 +63,13 @@ static void prepare(void)
 	struct pcpa_heap *h;
 	unsigned z;
 
+	/* relaxed: equal only if this thread has set it. */
+	if (pcpi_load_relaxed(&frozen_by) == &pcpi_table) {
+		again++;
+		return;
+	}
+	pthread_mutex_lock(&pcpi_once.default_heap);
+	pthread_mutex_lock(&pcpi_once.process);
 	pcpi_lock_freeze(&pcpi_heaps_lock);
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_lock_freeze(&h->drain_lock);
@@ -64,6 +80,7 @@ static void prepare(void)
 	}
 	pcpi_thread_freeze();
 	urcu_bp_before_fork();
+	pcpi_store_relaxed(&frozen_by, &pcpi_table); /* relaxed: as above */
 }
 
 static void locks_thaw(void)
@@ -80,10 +97,25 @@ static void locks_thaw(void)
 		pcpi_lock_thaw(&h->drain_lock);
 	}
 	pcpi_lock_thaw(&pcpi_heaps_lock);
+	pthread_mutex_unlock(&pcpi_once.process);
+	pthread_mutex_unlock(&pcpi_once.default_heap);
+}
+
+/* Whether this is the last call after a fork: K3. */
+static bool thaw_due(void)
+{
+	if (again > 0) {
+		again--;
+		return false;
+	}
+	pcpi_store_relaxed(&frozen_by, NULL); /* relaxed: see prepare() */
+	return true;
 }
 
 static void parent(void)
 {
+	if (!thaw_due())
+		return;
 	urcu_bp_after_fork_parent();
 	locks_thaw();
 }
@@ -92,6 +124,8 @@ static void child(void)
 {
 	struct pcpa_heap *h;
 
+	if (!thaw_due())
+		return;
 	urcu_bp_after_fork_child();
 	locks_thaw();
 	pcpi_list_each(h, &pcpi_heaps, link) {
@@ -100,13 +134,16 @@ static void child(void)
 	}
 }
 
-static void setup(void)
-{
-	error = -pthread_atfork(prepare, parent, child);
-}
-
 int pcpi_fork_setup(void)
 {
-	pthread_once(&once, setup);
-	return error;
+	int err;
+
+	/* acquire: pairs with the store below; K3. */
+	if (pcpi_load_acquire(&registered))
+		return 0;
+	err = -pthread_atfork(prepare, parent, child);
+	if (!err)
+		/* release: pairs with the load above. */
+		pcpi_store_release(&registered, true);
+	return err;
 }

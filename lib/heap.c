@@ -429,14 +429,38 @@ static void sys_setup(void)
 		pcpi_sys = &sys_with_numa;
 }
 
-int pcpi_process_setup(void)
+struct pcpi_once pcpi_once = {
+	.default_heap = PTHREAD_MUTEX_INITIALIZER,
+	.process = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static int setup_locked(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static bool done;
+	const struct pcpi_topo *topo;
 	int err;
 
-	pthread_once(&once, sys_setup);
+	if (done)
+		return 0;
+	sys_setup();
+	pcpi_rseq_setup(); /* here, because of forks: its threads have ended then */
 	err = pcpi_thread_setup();
-	return err ? err : pcpi_fork_setup();
+	if (!err)
+		err = pcpi_topo_load(&topo);
+	done = !err;
+	return err;
+}
+
+int pcpi_process_setup(void)
+{
+	int err = pcpi_fork_setup(); /* first: a fork waits for the rest */
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&pcpi_once.process);
+	err = setup_locked();
+	pthread_mutex_unlock(&pcpi_once.process);
+	return err;
 }
 
 int pcpi_heap_create(const struct pcpa_heap_options *opts,

@@ -30,6 +30,7 @@
 #define PCPI_HEAP_H
 
 #include <pcpalloc/stats.h>
+#include <pthread.h>
 
 #include "arena.h"
 #include "background.h"
@@ -81,6 +82,15 @@ struct pcpa_heap {
 /* The list of heaps and its lock, for thread ends and forks. */
 extern struct pcpi_lock pcpi_heaps_lock;
 extern struct cds_list_head pcpi_heaps;
+
+/*
+ * Held while what a process has once is made; taken before any other lock,
+ * default_heap first.  Forks take them, too: a child whose parent was inside
+ * would find hwloc's lock taken, or wait for a maker that it doesn't have.
+ */
+extern struct pcpi_once {
+	pthread_mutex_t default_heap, process;
+} pcpi_once;
 
 /* Before the first use of pcpi_sys on behalf of a heap, which it may replace:
  * a thread that looked earlier would race with the one that replaces it. */
@@ -151,6 +161,12 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
  * heap->sweeps was seen_sweeps.  True: it swept; moved[zone] are the pages. */
 bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
 			   uint64_t deadline_ns, uint64_t *moved);
+
+/* The bounds of a zone's caches have fallen: what they hold above them comes
+ * back now, and each whose state is from before looks again at its owner's next
+ * call, so that they keep to the new ones. */
+void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
+			      const struct pcpi_zone *zone);
 
 /* Pages that a sweep could move for a zone (or all, NULL); may race. */
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,

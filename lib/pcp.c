@@ -245,12 +245,13 @@ static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	blocks_hold(c, order, pfns, n);
 	if (pcpi_cache_enter(c)) {
 		in = n <= pcpi_ring_room(ring);
+		if (in)
+			pcpi_counter_add(&c->in[order], n); /* C4 */
+		pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
 		if (in && hot)
 			pcpi_ring_push(ring, pfns, n);
 		else if (in)
 			pcpi_ring_append_cold(ring, pfns, n);
-		if (in)
-			pcpi_counter_add(&c->in[order], n); /* C4 */
 		pcpi_cache_leave(c);
 	}
 	if (!in)
@@ -262,8 +263,9 @@ static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 {
 	if (pcpi_cache_enter(c)) {
-		pcpi_counter_add(&c->list[order].allocs, n);
 		pcpi_counter_add(&c->in[order], n); /* C4 */
+		pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
+		pcpi_counter_add(&c->list[order].allocs, n);
 		pcpi_cache_leave(c);
 	} else {
 		/* relaxed: counter */
@@ -271,18 +273,26 @@ static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 	}
 }
 
+/* Blocks of a depot batch that the cache has room for. */
+static uint32_t depot_blocks(const struct pcpi_cache *c,
+			     const struct pcpi_pageset *ps, unsigned order)
+{
+	uint32_t room = pcpi_policy_room(ps, pcpi_cache_count(c));
+	uint32_t blocks = pcpi_policy_depot_blocks(ps->depot_batch, order);
+
+	return pcpi_min(pcpi_min(blocks, room >> order), PCPI_CHUNK);
+}
+
 /* The hottest n of a batch go to the caller, the others to the hot end.
  * *taken: all of them. */
 static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
-				  uint32_t depot_batch, uint32_t *pfns,
+				  const struct pcpi_pageset *ps, uint32_t *pfns,
 				  uint32_t n, uint32_t *taken)
 {
-	uint32_t batch[PCPI_CHUNK], got, blocks;
+	uint32_t batch[PCPI_CHUNK], got;
 
-	blocks = pcpi_min(pcpi_policy_depot_blocks(depot_batch, order),
-			  PCPI_CHUNK);
 	got = pcpi_depot_get(&c->zone->depots[order], batch,
-			     pcpi_max(blocks, n));
+			     pcpi_max(depot_blocks(c, ps, order), n));
 	if (got == 0)
 		return 0;
 	pcpi_counter_add(&c->depot_gets, 1);
@@ -341,12 +351,12 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 
 	n = pcpi_min(n, PCPI_CHUNK);
 	if (pcpi_tune_is_taker(c, order))
-		got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
+		got = refill_from_depot(c, order, &ps, pfns, n, &taken);
 	if (got == 0) {
 		if (pcpi_cache_has_ticks(c))
 			pcpi_cache_decay(c, order);
 		blocks = pcpi_tune_refill(c, &ps, order);
-		got = refill_from_depot(c, order, ps.depot_batch, pfns, n, &taken);
+		got = refill_from_depot(c, order, &ps, pfns, n, &taken);
 	}
 	if (got == 0)
 		got = refill_from_zone(c, order, pcpi_max(blocks, n), pfns, n,
@@ -388,14 +398,24 @@ void pcpi_cache_push(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	pcpi_direct_give(c->zone, order, pfns, n);
 }
 
+/* Blocks that an outbox collects: a depot batch, or what a node of small caches
+ * lets a cache hold of four orders. */
+static uint32_t outbox_blocks(const struct pcpi_zone *home, unsigned order)
+{
+	struct pcpi_pageset ps = pcpi_zone_pageset(home);
+	uint32_t blocks = pcpi_policy_depot_blocks(ps.depot_batch, order);
+	uint32_t most = (ps.high_max / PCPI_PCP_ORDERS) >> order;
+
+	return pcpi_min(pcpi_min(blocks, pcpi_max(most, 1u)), PCPI_CHUNK);
+}
+
 void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 			    unsigned order, uint32_t pfn)
 {
 	struct pcpi_outbox *box = &c->outbox[home->config.position];
 	uint32_t pfns[PCPI_CHUNK], n = 0, full;
 
-	full = pcpi_policy_depot_blocks(pcpi_zone_pageset(home).depot_batch, order);
-	full = pcpi_min(full, PCPI_CHUNK);
+	full = outbox_blocks(home, order);
 	blocks_hold(c, order, &pfn, 1);
 	if (!pcpi_cache_enter(c)) {
 		/* relaxed: counter */
@@ -466,6 +486,9 @@ void pcpi_cache_flush(struct pcpi_cache *c)
 	uint32_t count = pcpi_cache_count(c);
 	uint64_t pages = all_return(c);
 
+	pcpi_tune_flushed(c);
+	if (pcpi_cache_enter(c)) /* fronts rest as that has found: C7 */
+		pcpi_cache_leave(c);
 	if (pages > 0)
 		drain_emit(c, 0, pages, count, c->high);
 }

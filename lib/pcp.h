@@ -351,14 +351,21 @@ static inline uint32_t pcpi_cache_count(const struct pcpi_cache *c)
 	return pages;
 }
 
-/* Blocks freed into a list so far: C4. */
+/* Blocks freed into a list so far: C4.  Whoever moves a block counts `in` before
+ * the length rises, and allocs and `out` after it fell; read the other way round,
+ * the sum may be late, but is never above what it will be at rest. */
 static inline uint64_t pcpi_cache_list_frees(const struct pcpi_cache *c,
 					     unsigned order)
 {
-	/* relaxed: see above. */
-	return pcpi_load_relaxed(&c->list[order].allocs) +
-	       pcpi_cache_len(c, order) + pcpi_load_relaxed(&c->out[order]) -
-	       pcpi_load_relaxed(&c->in[order]);
+	/* relaxed: see above; the barriers do on x86, elsewhere it may be off. */
+	uint64_t frees = pcpi_load_relaxed(&c->out[order]);
+
+	pcpi_compiler_barrier();
+	frees += pcpi_load_relaxed(&c->list[order].allocs); /* relaxed: ditto */
+	pcpi_compiler_barrier();
+	frees += pcpi_cache_len(c, order);
+	pcpi_compiler_barrier();
+	return frees - pcpi_load_relaxed(&c->in[order]); /* relaxed: ditto */
 }
 
 static inline uint64_t pcpi_cache_allocs(const struct pcpi_cache *c)

@@ -58,6 +58,20 @@ static void limits_spread(struct pcpi_cache *c, uint32_t target,
 	}
 }
 
+/* The limits don't count the front, so where caches are small there is none. */
+static bool front_allowed(const struct pcpi_cache *c)
+{
+	/* relaxed: a number for policy. */
+	return !pcpi_policy_is_tight(
+		pcpi_load_relaxed(&c->zone->pageset.high_max));
+}
+
+static void front_rest(struct pcpi_cache *c)
+{
+	/* relaxed: a sweep reads it, and either value will do. */
+	pcpi_store_relaxed(&c->front_rest, PCPI_FRONT_OFF);
+}
+
 void pcpi_tune_start(struct pcpi_cache *c)
 {
 	static const bool single[PCPI_PCP_ORDERS] = { true };
@@ -75,6 +89,21 @@ void pcpi_tune_start(struct pcpi_cache *c)
 	c->allocs_at_drain = pcpi_cache_allocs(c);
 	/* relaxed: a tick more or less. */
 	c->ticks_seen = pcpi_load_relaxed(&c->env->ticks);
+	if (!front_allowed(c))
+		front_rest(c);
+	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
+}
+
+void pcpi_tune_flushed(struct pcpi_cache *c)
+{
+	static const bool single[PCPI_PCP_ORDERS] = { true };
+	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
+
+	/* relaxed: statistics read it. */
+	pcpi_store_relaxed(&c->high,
+			   pcpi_clamp(c->high, ps.high_min, ps.high_max));
+	if (!front_allowed(c))
+		front_rest(c);
 	limits_spread(c, next_target(c, &ps, pcpi_cache_count(c)), single);
 }
 
@@ -116,11 +145,11 @@ static void front_switch(struct pcpi_cache *c, const struct pcp_past *past,
 {
 	uint64_t blocks = past->allocs + past->frees;
 
-	if (others)
-		/* relaxed: a sweep reads it, and either value will do. */
-		pcpi_store_relaxed(&c->front_rest, PCPI_FRONT_OFF);
+	if (others || !front_allowed(c))
+		front_rest(c);
 	else if (blocks >= FRONT_BLOCKS)
-		pcpi_store_relaxed(&c->front_rest, NULL); /* relaxed: as above. */
+		/* relaxed: a sweep reads it, and either value will do. */
+		pcpi_store_relaxed(&c->front_rest, NULL);
 }
 
 static struct pcp_past past_take(struct pcpi_cache *c)

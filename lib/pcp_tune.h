@@ -38,6 +38,9 @@ struct pcpi_trim_plan {
 /* A cache begins, or begins again with another owner. */
 void pcpi_tune_start(struct pcpi_cache *c);
 
+/* The cache was flushed, perhaps because its bound has fallen. */
+void pcpi_tune_flushed(struct pcpi_cache *c);
+
 /*
  * Requires the mark.  The common case of a look at a free, without the policy's
  * state, clock or split: blocks that a pure freer of one order alone hands over, with the limit

@@ -225,6 +225,15 @@ void pcpi_policy_catch_up(struct pcpi_pcp_state *state,
  */
 uint32_t pcpi_policy_hand_over(uint32_t count, uint32_t depot_batch);
 
+/* Pages that a cache of count pages may take from the depot beyond what was
+ * asked for: up to its bound, a batch where it is full of other orders.  Design
+ * D7. */
+uint32_t pcpi_policy_room(const struct pcpi_pageset *ps, uint32_t count);
+
+/* Whether caches are so small that a block of each order beside their lists
+ * would be much.  Design D7. */
+bool pcpi_policy_is_tight(uint32_t high_max);
+
 /*
  * Whether a free of a block of this order must empty the cache, because high
  * orders are freed in a row; never for LEGACY.  Spec C.

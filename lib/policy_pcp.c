@@ -47,6 +47,9 @@
  */
 #include "policy.h"
 
+/* Four times a block of each cached order. */
+#define TIGHT_PAGES 60u
+
 uint32_t pcpi_policy_scaled(const struct pcpi_pageset *ps)
 {
 	return ps->batch << PCPI_SCALE_MAX;
@@ -110,6 +113,18 @@ uint32_t pcpi_policy_hand_over(uint32_t count, uint32_t depot_batch)
 	if (depot_batch == 0)
 		return 0;
 	return pcpi_min(count / depot_batch, 2u) * depot_batch;
+}
+
+uint32_t pcpi_policy_room(const struct pcpi_pageset *ps, uint32_t count)
+{
+	if (ps->high_max == 0)
+		return 0;
+	return pcpi_max(sub_floor(ps->high_max, count), ps->batch);
+}
+
+bool pcpi_policy_is_tight(uint32_t high_max)
+{
+	return high_max < TIGHT_PAGES;
 }
 
 bool pcpi_policy_free_high(const struct pcpi_pcp_state *state,

@@ -226,3 +226,42 @@ bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
 	sweep_emit(heap, moved);
 	return mine;
 }
+
+/* ---- Bounds that have fallen --------------------------------------------------- */
+
+static bool any_above(struct pcpa_heap *heap, const struct pcpi_zone *zone,
+		      uint32_t bound)
+{
+	struct pcpi_cache *c;
+	bool above = false;
+
+	pcpi_rcu_read_lock();
+	pcpi_list_each(c, &heap->caches, registry)
+		above |= c->zone == zone && pcpi_cache_count(c) > bound;
+	pcpi_rcu_read_unlock();
+	return above;
+}
+
+void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
+			      const struct pcpi_zone *zone)
+{
+	uint32_t bound = pcpi_zone_pageset(zone).high_max;
+	bool tight = pcpi_policy_is_tight(bound);
+	struct pcpi_cache *c;
+	uint64_t pages;
+
+	if (any_above(heap, zone, bound))
+		pcpi_heap_sweep(heap, 0, &pages);
+	/* A claim that is under way would end in NONE and the request be lost. */
+	pcpi_lock_take(&heap->drain_lock);
+	pcpi_lock_take(&heap->threads_lock);
+	pcpi_list_each(c, &heap->caches, registry) {
+		/* acquire: pairs with thread.c's cache_disown(); relaxed: a cache
+		 * that grows beyond the bound later reads it first. */
+		if (c->zone == zone && pcpi_load_acquire(&c->owner) &&
+		    (tight || pcpi_load_relaxed(&c->high) > bound))
+			pcpi_cache_ask(c);
+	}
+	pcpi_lock_drop(&heap->threads_lock);
+	pcpi_lock_drop(&heap->drain_lock);
+}

@@ -21,6 +21,9 @@
  *     has claimed one doesn't give up on it without an owner (sweep.c, SW3).
  *
  * Progress: a thread that is past its end is served without a cache.
+ * Not seen: a thread that makes its first call of all in the last round of its
+ * keys' destructors, of a key that is younger than ours.  Its cache stays taken;
+ * what is in it a sweep finds.
  * Cost: the first call of a thread on a heap maps its cache, unless another
  * thread left one; either takes the zone lock once and walks the heap's caches.
  */
@@ -50,8 +53,6 @@ __thread char *pcpi_table __attribute__((tls_model("initial-exec"))) =
 	(char *)(uintptr_t)&nobody;
 
 static pthread_key_t end_key;
-static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
-static int setup_error;
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct thread_record *pool;
@@ -156,18 +157,6 @@ static void cache_own(struct pcpi_cache *c, struct thread_record *self,
 	pcpi_store_release(&c->owner, self);
 }
 
-/* The caches' bounds fell with the number of caches: what others hold above
- * theirs must come back before all together hold too much (D7). */
-static void bounds_enforce(struct pcpa_heap *heap, struct pcpi_zone *zone)
-{
-	uint64_t pages;
-
-	/* relaxed: a hint. */
-	if (pcpi_heap_cached_pages(heap, zone) >
-	    pcpi_load_relaxed(&zone->managed_pages) / PCPI_CACHE_SHARE)
-		pcpi_heap_sweep(heap, 0, &pages);
-}
-
 static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
 				    struct pcpi_zone *zone,
 				    struct thread_record *self,
@@ -196,7 +185,7 @@ static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
 		pcpi_lock_drop(&heap->threads_lock);
 	}
 	if (fell)
-		bounds_enforce(heap, zone);
+		pcpi_heap_bounds_enforce(heap, zone);
 	return c;
 }
 
@@ -411,15 +400,9 @@ static void thread_end(void *arg)
 	record_give(self);
 }
 
-static void setup(void)
-{
-	setup_error = -pthread_key_create(&end_key, thread_end);
-}
-
 int pcpi_thread_setup(void)
 {
-	pthread_once(&setup_once, setup);
-	return setup_error;
+	return -pthread_key_create(&end_key, thread_end);
 }
 
 void pcpi_thread_forget(struct pcpa_heap *heap)

@@ -52,6 +52,8 @@
  * well: a node whose package is filtered away loses its CPU set.
  *
  * Concurrency: pthread_once; the value is constant afterwards and never freed.
+ * A fork waits until it is read (heap.h, pcpi_once): the child's own attempt would
+ * wait for ever for a lock of hwloc's whose holder it doesn't have.
  * Cost, 2 CPUs, one node, idle: 0.9 ms once per process; 6.3 where hwloc has
  * plugins installed, of which 5.5 load the plugins and can't be avoided from
  * here (the administrator can, with HWLOC_PLUGINS_PATH).
@@ -500,12 +502,15 @@ static void make_up(struct pcpi_topo *out)
 	};
 }
 
+/* hwloc has a lock and reads files, at which a thread could be cancelled. */
 static void load_machine(void)
 {
-	int saved = errno;
+	int saved = errno, cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (read_machine(&machine) != 0)
 		make_up(&machine);
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 

@@ -55,7 +55,10 @@ size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes, uint64_t wait_n
 		all += given[z];
 	}
 	pcpi_lock_drop(&heap->trim_lock);
-	for (z = 0; z < heap->nr_zones; z++)
+	for (z = 0; z < heap->nr_zones; z++) {
 		trim_emit(heap, &heap->env.zones[z], given[z]);
+		if (given[z] > 0)
+			pcpi_heap_bounds_enforce(heap, &heap->env.zones[z]);
+	}
 	return (size_t)(all << heap->hot.page_shift);
 }

@@ -3,7 +3,7 @@
  * catalog.c - the tables of workloads and allocators.
  *
  * The order of the workloads is the order of `all`: those of one thread first,
- * while the allocators' processes still have one.
+ * while the allocators' processes still have one, and those of eight last.
  */
 #include "catalog.h"
 
@@ -29,6 +29,11 @@ const struct bench_workload_info bench_workloads[BENCH_WORKLOADS] = {
 	[BENCH_CHURN] = {"churn", "ns/pair",
 			 "orders 0-3, 2048 live, random replacement", 1, 128,
 			 false},
+	[BENCH_LATENCY_PAIR] = {"latency-pair", "ns/call",
+				"each call timed: one block taken and given back",
+				1, 16, false},
+	[BENCH_LATENCY_CHURN] = {"latency-churn", "ns/call",
+				 "each call timed: churn", 1, 128, false},
 	[BENCH_REMOTE] = {"remote", "ns/block",
 			  "taken on one CPU, freed on another, bursts of 32", 2,
 			  16, false},
@@ -41,6 +46,19 @@ const struct bench_workload_info bench_workloads[BENCH_WORKLOADS] = {
 	[BENCH_COALESCE] = {"coalesce", "blocks",
 			    "64 MiB freed at random: order-3 blocks back", 1,
 			    16, true},
+	[BENCH_LATENCY_REMOTE2] = {"latency-remote2", "ns/call",
+				   "each call timed: one takes, another frees",
+				   2, 64, false},
+	[BENCH_LATENCY_MIXED2] = {"latency-mixed2", "ns/call",
+				  "each call timed: orders 0-3, half freed by "
+				  "the next thread",
+				  2, 128, false},
+	[BENCH_LATENCY_REMOTE8] = {"latency-remote8", "ns/call",
+				   "the same as remote2 with 8 threads", 8, 64,
+				   false},
+	[BENCH_LATENCY_MIXED8] = {"latency-mixed8", "ns/call",
+				  "the same as mixed2 with 8 threads", 8, 256,
+				  false},
 };
 
 const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS] = {

@@ -18,10 +18,16 @@ enum bench_workload {
 	BENCH_BURST64,
 	BENCH_BURST4096,
 	BENCH_CHURN,
+	BENCH_LATENCY_PAIR,
+	BENCH_LATENCY_CHURN,
 	BENCH_REMOTE,
 	BENCH_REMOTE_TOUCH,
 	BENCH_PARALLEL,
 	BENCH_COALESCE,
+	BENCH_LATENCY_REMOTE2,
+	BENCH_LATENCY_MIXED2,
+	BENCH_LATENCY_REMOTE8,
+	BENCH_LATENCY_MIXED8,
 	BENCH_WORKLOADS
 };
 
@@ -48,6 +54,15 @@ extern const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS];
 /* Index of a name, or -1. */
 int bench_workload_find(const char *name);
 int bench_allocator_find(const char *name);
+
+/* Whether single calls are timed (work_latency.c). */
+static inline bool bench_is_latency(unsigned workload)
+{
+	return workload == BENCH_LATENCY_PAIR ||
+	       workload == BENCH_LATENCY_CHURN ||
+	       (workload >= BENCH_LATENCY_REMOTE2 &&
+		workload <= BENCH_LATENCY_MIXED8);
+}
 
 /* Whether the workload hands blocks from one thread to another. */
 static inline bool bench_is_remote(unsigned workload)

@@ -10,7 +10,8 @@
  *             t0      t       t                           t1
  *
  * Files: work_local.c (one lane at a time), work_remote.c (two lanes, blocks
- * in between), work_coalesce.c (counts, no clock), worker.c (the process).
+ * in between), work_latency.c (single calls), work_coalesce.c (counts, no clock),
+ * worker.c (the process).
  */
 #ifndef BENCH_LANE_H
 #define BENCH_LANE_H
@@ -59,7 +60,7 @@ struct bench_worker {
 	struct ops_shared shared;
 	struct bench_lane lane[2];
 	struct bench_peer peer;
-	int peer_cpu;
+	int cpu[2];
 	struct bench_plan plan;
 	double ticks_per_ns;
 };
@@ -112,6 +113,18 @@ struct bench_plan bench_remote_plan(struct bench_worker *w, bool touch);
 /* One repetition; longest is the worse of the two sides'. */
 struct bench_outcome bench_remote_run(struct bench_worker *w, bool touch,
 				      const struct bench_plan *plan);
+
+/* ---- work_latency.c ---- */
+
+/* The threads, what is kept over the repetitions, empty histograms. */
+void bench_latency_prepare(struct bench_worker *w, unsigned workload);
+
+/* One repetition: fills in value, the 99.9th percentile of the allocations, and
+ * pages. */
+void bench_latency_run(struct bench_worker *w, struct wire_reply *reply);
+
+/* Fills in taking, giving and clock_ns; gives back what was kept. */
+void bench_latency_finish(struct bench_worker *w, struct wire_reply *reply);
 
 /* ---- work_coalesce.c ---- */
 

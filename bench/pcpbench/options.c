@@ -27,7 +27,8 @@ static const char usage[] =
 	"Usage: pcpbench WORKLOAD... [OPTION...]\n"
 	"Measures page allocators against each other; they take turns.\n"
 	"\n"
-	"  WORKLOAD              one or more names of --list, or `all'\n"
+	"  WORKLOAD              one or more names of --list, `latency' for all that\n"
+	"                        begin with it, or `all'\n"
 	"  -a, --allocators LIST names of --list, with commas; ratios are against\n"
 	"                        the first (default: all that are there)\n"
 	"  -n, --reps N          repetitions that count (default 31)\n"
@@ -128,6 +129,11 @@ static int workload_add(struct bench_options *o, const char *name)
 	if (strcmp(name, "all") == 0) {
 		for (int i = 0; i < BENCH_WORKLOADS; i++)
 			o->workload[i] = true;
+		return -1;
+	}
+	if (strcmp(name, "latency") == 0) {
+		for (unsigned i = 0; i < BENCH_WORKLOADS; i++)
+			o->workload[i] |= bench_is_latency(i);
 		return -1;
 	}
 	if (found < 0)

@@ -141,9 +141,13 @@ static bool crew_finish(struct bench_result *res, struct bench_member **able)
 	struct wire_request q = {.kind = WIRE_FINISH, .workload = res->workload};
 	struct wire_reply r;
 
-	for (size_t i = 0; i < res->n; i++)
+	for (size_t i = 0; i < res->n; i++) {
 		if (!bench_member_ask(able[i], &q, &r))
 			return false;
+		res->row[i].taking = r.taking;
+		res->row[i].giving = r.giving;
+		res->row[i].clock_ns = r.clock_ns;
+	}
 	return true;
 }
 

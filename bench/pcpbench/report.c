@@ -3,7 +3,8 @@
  * report.c - tables and JSON lines.
  *
  * Both show the same figures.  JSON has the ratio to every allocator of the
- * run; the table those to the first, to `calls` and to `limit`.
+ * run; the table those to the first, to `calls` and to `limit`, or, where single
+ * calls are timed, to tcmalloc.
  */
 #include "report.h"
 
@@ -93,8 +94,47 @@ static void blocks_print(const struct bench_result *r)
 	}
 }
 
+static void latency_side_print(const struct wire_latency *l)
+{
+	for (int i = 0; i < WIRE_PERCENTILES; i++)
+		printf(" %7.0f", l->percentile[i]);
+	printf(" %9.0f", l->longest);
+}
+
+static void latency_print(const struct bench_result *r)
+{
+	const struct bench_workload_info *w = &bench_workloads[r->workload];
+	const struct bench_row *tcmalloc = row_find(r, "tcmalloc");
+
+	printf("\n%s: %s; ns, of which reading the clock takes %.0f; "
+	       "ratios: p99.9 of alloc\n", w->name,
+	       w->what, r->row[0].clock_ns);
+	printf("%-16s %41s   %41s\n", "", "---- alloc ----", "---- free ----");
+	printf("%-16s", "");
+	for (int i = 0; i < 2; i++)
+		printf(" %7s %7s %7s %7s %9s%s", "p50", "p99", "p99.9", "p99.99",
+		       "max", i ? "" : "  ");
+	printf(" %10s %12s\n", "calls", "x tcmalloc");
+	for (size_t i = 0; i < r->n; i++) {
+		const struct bench_row *row = &r->row[i];
+
+		printf("%-16s", row->allocator);
+		latency_side_print(&row->taking);
+		printf("  ");
+		latency_side_print(&row->giving);
+		printf(" %10llu", (unsigned long long)row->taking.calls);
+		ratio_print(row_ratio(row, tcmalloc));
+		putchar('\n');
+	}
+}
+
 void bench_report_table(const struct bench_result *r)
 {
+	if (bench_is_latency(r->workload)) {
+		latency_print(r);
+		fflush(stdout);
+		return;
+	}
 	if (r->workload == BENCH_COALESCE) {
 		printf("\n%s: %s\n", bench_workloads[r->workload].name,
 		       bench_workloads[r->workload].what);
@@ -125,6 +165,20 @@ static void integer_add(struct json_object *o, const char *key, uint64_t value)
 static void text_add(struct json_object *o, const char *key, const char *value)
 {
 	json_object_object_add(o, key, json_object_new_string(value));
+}
+
+static void latency_add(struct json_object *o, const char *key,
+			const struct wire_latency *l)
+{
+	static const char *const names[WIRE_PERCENTILES] = {"p50", "p99", "p99.9",
+							    "p99.99"};
+	struct json_object *side = json_object_new_object();
+
+	for (int i = 0; i < WIRE_PERCENTILES; i++)
+		double_add(side, names[i], l->percentile[i]);
+	double_add(side, "max", l->longest);
+	integer_add(side, "calls", l->calls);
+	json_object_object_add(o, key, side);
 }
 
 static void extras_add(struct json_object *o, const struct bench_result *r,
@@ -223,6 +277,11 @@ static void row_json(const struct bench_result *r, const struct bench_row *row)
 	text_add(o, "backing", row->backing);
 	integer_add(o, "threads", w->threads);
 	extras_add(o, r, s);
+	if (bench_is_latency(r->workload)) {
+		latency_add(o, "alloc", &row->taking);
+		latency_add(o, "free", &row->giving);
+		double_add(o, "clock_ns", row->clock_ns);
+	}
 	ratios_add(o, r, row);
 	machine_add(o);
 	puts(json_object_to_json_string_ext(

@@ -17,6 +17,8 @@ struct bench_result {
 		const char *allocator;
 		const char *backing;
 		struct bench_series series;
+		struct wire_latency taking, giving; /* latency* */
+		double clock_ns;
 	} row[BENCH_ALLOCATORS];
 	double rtt_before_ns, rtt_after_ns; /* 0: not measured */
 };

@@ -48,6 +48,15 @@ struct wire_counters {
 	uint64_t drains;
 };
 
+/* Single calls of one kind, in ns. */
+enum { WIRE_PERCENTILES = 4 }; /* 50, 99, 99.9, 99.99 */
+
+struct wire_latency {
+	double percentile[WIRE_PERCENTILES];
+	double longest;
+	uint64_t calls;
+};
+
 struct wire_reply {
 	uint32_t status;
 	uint32_t lost;     /* RUN: the CPU went to somebody else */
@@ -57,6 +66,9 @@ struct wire_reply {
 	uint32_t order9;   /* RUN of coalesce */
 	uint32_t counted;  /* counters are filled in */
 	struct wire_counters counters;
+	/* FINISH of latency*: over all repetitions. */
+	struct wire_latency taking, giving;
+	double clock_ns; /* of these, what reading the clock took */
 	char text[192]; /* SETUP: what the memory is made of; or the error */
 };
 

@@ -42,7 +42,7 @@ static void peer_need(void)
 
 	if (started)
 		return;
-	err = bench_peer_start(&worker.peer, worker.peer_cpu);
+	err = bench_peer_start(&worker.peer, worker.cpu[1]);
 	if (err)
 		bench_die("the second CPU can't be used");
 	bench_peer_run(&worker.peer, peer_attach, &worker.lane[1]);
@@ -67,7 +67,8 @@ static void worker_setup(const struct wire_request *q, struct wire_reply *r)
 			 q->cpu[0], strerror(err));
 		return;
 	}
-	worker.peer_cpu = q->cpu[1];
+	worker.cpu[0] = q->cpu[0];
+	worker.cpu[1] = q->cpu[1];
 	bench_lane_open(&worker.lane[0], &worker.shared, 0x9e3779b97f4a7c15u);
 }
 
@@ -153,6 +154,12 @@ static bool workload_applies(unsigned workload)
 		return OPS_REMOTE;
 	case BENCH_REMOTE_TOUCH:
 		return OPS_REMOTE && OPS_TOUCH;
+	case BENCH_LATENCY_REMOTE2:
+	case BENCH_LATENCY_MIXED2:
+	case BENCH_LATENCY_REMOTE8:
+	case BENCH_LATENCY_MIXED8:
+		/* An allocator of whole bursts has no single calls there. */
+		return OPS_REMOTE && !OPS_STREAM;
 	case BENCH_COALESCE:
 		return OPS_COALESCE;
 	default:
@@ -168,6 +175,10 @@ static void worker_prepare(const struct wire_request *q, struct wire_reply *r)
 	}
 	if (q->workload == BENCH_COALESCE)
 		return;
+	if (bench_is_latency(q->workload)) {
+		bench_latency_prepare(&worker, q->workload);
+		return;
+	}
 	if (bench_workloads[q->workload].threads > 1)
 		peer_need();
 	if (bench_is_remote(q->workload)) {
@@ -214,26 +225,35 @@ static struct bench_outcome clocked_run(unsigned workload, struct wire_reply *r)
 	return out;
 }
 
+static void loops_run(const struct wire_request *q, struct wire_reply *r)
+{
+	struct bench_outcome out;
+
+	bench_lane_shift(&worker.lane[0], q->turn);
+	if (bench_workloads[q->workload].threads > 1)
+		bench_lane_shift(&worker.lane[1], q->turn + 100);
+	out = clocked_run(q->workload, r);
+	r->value = outcome_ns(&out);
+	r->pages = out.pages;
+	r->lost = out.longest > worker.plan.limit_ticks;
+}
+
 static void worker_run(const struct wire_request *q, struct wire_reply *r)
 {
 	struct wire_counters before = {0};
-	struct bench_outcome out;
 
 	if (q->workload == BENCH_COALESCE) {
 		bench_coalesce_run(q->turn, r);
 		return;
 	}
-	bench_lane_shift(&worker.lane[0], q->turn);
-	if (bench_workloads[q->workload].threads > 1)
-		bench_lane_shift(&worker.lane[1], q->turn + 100);
 	ops_counters(&worker.shared, &before);
-	out = clocked_run(q->workload, r);
+	if (bench_is_latency(q->workload))
+		bench_latency_run(&worker, r);
+	else
+		loops_run(q, r);
 	ops_counters(&worker.shared, &r->counters);
 	counters_subtract(&r->counters, &before);
 	r->counted = OPS_COUNTERS;
-	r->value = outcome_ns(&out);
-	r->pages = out.pages;
-	r->lost = out.longest > worker.plan.limit_ticks;
 }
 
 static void request_answer(const struct wire_request *q, struct wire_reply *r)
@@ -249,7 +269,10 @@ static void request_answer(const struct wire_request *q, struct wire_reply *r)
 		worker_run(q, r);
 		return;
 	default:
-		bench_local_finish(&worker.lane[0], q->workload);
+		if (bench_is_latency(q->workload))
+			bench_latency_finish(&worker, r);
+		else
+			bench_local_finish(&worker.lane[0], q->workload);
 	}
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dlopen.c - the shared library loaded, used in a thread, and closed before the
- * thread ends, again and again: its code stays (nodelete), because the thread's
- * destructor and the fork handlers point into it.
+ * dlopen.c - the shared library loaded after thirty objects each of two kinds
+ * that use thread-local memory up, used in a thread, and closed before the thread ends, again
+ * and again: its code stays (nodelete), because the thread's destructor and the
+ * fork handlers point into it; and so no key is lost by it.
  *
  * The library is looked for where the build puts it, beside this program's
  * directory; 77 where it isn't.
@@ -17,7 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROUNDS 40
+#define ROUNDS 1000
+#define HEAVY 30
 
 static char path[PATH_MAX];
 
@@ -96,17 +98,88 @@ static void path_find(void)
 	}
 }
 
+/* Copies, because what is loaded already is not loaded again. */
+static void heavy_copy(const char *from, const char *to)
+{
+	char buf[16384];
+	FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+	size_t n;
+
+	if (!in || !out) {
+		perror(in ? to : from);
+		_Exit(1);
+	}
+	while ((n = fread(buf, 1, sizeof(buf), in)) > 0)
+		if (fwrite(buf, 1, n, out) != n)
+			fail(to);
+	fclose(in);
+	if (fclose(out) != 0)
+		fail(to);
+}
+
+static void heavy_load(const char *from, const char *folder, unsigned i)
+{
+	int (*tls_heavy_touch_p)(void);
+	char name[PATH_MAX];
+	void *heavy;
+
+	snprintf(name, sizeof(name), "%.4000s/%u.so", folder, i);
+	heavy_copy(from, name);
+	heavy = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	unlink(name);
+	if (!heavy)
+		fail("a heavy object");
+	BIND(tls_heavy_touch, heavy);
+	if (tls_heavy_touch_p() != 1)
+		fail("not an object of its own");
+}
+
+static void heavies_load(void)
+{
+	char folder[] = "/tmp/pcpalloc-tls-XXXXXX";
+	unsigned i;
+
+	if (!mkdtemp(folder))
+		fail(folder);
+	for (i = 0; i < HEAVY; i++) {
+		heavy_load(TLS_HEAVY, folder, 2 * i);
+		heavy_load(TLS_FITTED, folder, 2 * i + 1);
+	}
+	rmdir(folder);
+}
+
+/* The keys that are left: every round the same. */
+static int keys_left(void)
+{
+	pthread_key_t keys[PTHREAD_KEYS_MAX];
+	int n = 0, i;
+
+	while (n < PTHREAD_KEYS_MAX && pthread_key_create(&keys[n], NULL) == 0)
+		n++;
+	for (i = 0; i < n; i++)
+		pthread_key_delete(keys[i]);
+	return n;
+}
+
 int main(void)
 {
 	struct pcpa_heap *heap = NULL;
+	int keys = 0;
 	pthread_t thread;
 	int i;
 
 	path_find();
+	heavies_load();
 	for (i = 0; i < ROUNDS; i++) {
 		if (pthread_create(&thread, NULL, user, &heap) != 0)
 			fail("pthread_create");
 		pthread_join(thread, NULL);
+		if (i == 0)
+			keys = keys_left();
+	}
+	if (keys_left() != keys) {
+		fprintf(stderr, "%d keys left of %d\n", keys_left(), keys);
+		return 1;
 	}
 	return 0;
 }

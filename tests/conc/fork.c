@@ -14,8 +14,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define THREADS 2u
-#define FORKS (CONC_TSAN ? 30u : 200u)
+#define THREADS 8u
 #define CHILD_SECONDS 10u
 #define MIXED 60u
 
@@ -123,11 +122,11 @@ int main(void)
 		.cow = conc_heap(16 * MIB, PCPA_HEAP_COW),
 	};
 	struct conc_thread threads[THREADS];
-	unsigned i;
+	unsigned forks = conc_size(2000, 200, 30), i;
 
-	alarm(100); /* the parent's handlers must not hang, either */
+	alarm(100 + forks); /* the parent's handlers must not hang, either */
 	conc_start(threads, THREADS, churner, &the);
-	for (i = 0; i < FORKS; i++)
+	for (i = 0; i < forks; i++)
 		fork_once(&the);
 	conc_raise(&the.stop);
 	conc_join(threads, THREADS);

@@ -98,8 +98,8 @@ static void rings(uint64_t seed, unsigned flags, unsigned heap_flags)
 	for (i = 0; i < RINGS; i++)
 		CHECK_U64(the.got[i], >, RING);
 	CHECK_U64(the.refused, >, 0);
-	if (flags & PCPA_NOWAIT)
-		CHECK_U64(barriers, ==, 0);
+	if (flags & PCPA_NOWAIT) /* a free that makes a cache may sweep */
+		CHECK_U64(barriers, <=, RINGS);
 	fprintf(stderr, "rings, flags 0x%x: refused %" PRIu64 ", %u sweeps\n",
 		flags, the.refused, barriers);
 	conc_heap_end(the.heap);

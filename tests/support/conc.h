@@ -12,6 +12,9 @@
  *
  * Loops run for a time, so that a loaded machine only does fewer rounds; no
  * verdict depends on the time.
+ *
+ * With CONC_WHOLE in the environment, as tests/run --soak sets it, programs run
+ * their cases in full size, which takes minutes.
  */
 #ifndef CONC_H
 #define CONC_H
@@ -114,6 +117,15 @@ static inline void conc_sleep_ms(unsigned ms)
 
 	while (nanosleep(&t, &t) != 0)
 		;
+}
+
+/* How much of a case: a part in everyday runs, a smaller one under
+ * ThreadSanitizer, all of it with CONC_WHOLE. */
+static inline unsigned conc_size(unsigned whole, unsigned part, unsigned tsan)
+{
+	if (getenv("CONC_WHOLE"))
+		return whole;
+	return CONC_TSAN ? tsan : part;
 }
 
 /* ---- Threads --------------------------------------------------------------- */

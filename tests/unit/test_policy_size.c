@@ -515,3 +515,24 @@ Test(policy_size, free_high_batch_needs_more_than_three_batches_of_cache)
 	cr_expect(pcpi_policy_free_high_batch(760 * KIB, 4 * KIB, 63));
 	cr_expect(!pcpi_policy_free_high_batch(0, 4 * KIB, 1));
 }
+
+/* ---- Small caches --------------------------------------------------------- */
+
+Test(policy_size, room_is_up_to_the_bound_and_a_batch_at_least)
+{
+	struct pcpi_pageset ps = {.high_min = 40, .high_max = 256, .batch = 7};
+
+	cr_expect_eq(pcpi_policy_room(&ps, 0), 256);
+	cr_expect_eq(pcpi_policy_room(&ps, 200), 56);
+	cr_expect_eq(pcpi_policy_room(&ps, 250), 7);
+	cr_expect_eq(pcpi_policy_room(&ps, 300), 7);
+	ps = (struct pcpi_pageset){.batch = 1};
+	cr_expect_eq(pcpi_policy_room(&ps, 0), 0, "nothing is cached");
+}
+
+Test(policy_size, tight_is_less_than_four_blocks_of_each_order)
+{
+	cr_expect(pcpi_policy_is_tight(0));
+	cr_expect(pcpi_policy_is_tight(59));
+	cr_expect_not(pcpi_policy_is_tight(60));
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * soak.h - what the files of the soak share: its threads, its heaps, and the
+ * blocks that it holds, each with its holder's stamp at both ends.
+ */
+#ifndef SOAK_H
+#define SOAK_H
+
+#include "conc.h"
+
+#include "sys/sys.h"
+
+#define THREADS 16u
+#define HOLD 256u
+#define SHARED 512u
+#define BULK 64u
+
+struct block {
+	void *at; /* NULL: none */
+	uint64_t stamp;
+	unsigned heap, order;
+};
+
+enum { RUNNING, RESTING, ENDED };
+
+/* o: the thread, or main while it rests; m: soak.mutex. */
+struct soak_thread {
+	unsigned index;
+	uint64_t random, serial; /* o */
+	struct block held[HOLD]; /* o */
+	unsigned n;		 /* o */
+	bool dying;		 /* o */
+	int state;		 /* m */
+	struct conc_thread thread;
+};
+
+struct soak_heap {
+	const char *name;
+	unsigned flags;
+	size_t initial_bytes, max_bytes;
+	struct pcpa_heap *heap;
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool pausing, stop; /* a */
+	bool faults;	    /* a */
+	struct pcpi_sys sys;
+	const struct pcpi_sys *real;
+	uint64_t refused; /* a: calls that were made to fail */
+	pthread_mutex_t shared_lock;
+	struct block shared[SHARED]; /* shared_lock */
+	struct soak_thread threads[THREADS];
+} soak = {
+	.mutex = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.shared_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static struct soak_heap heaps[] = {
+	{ "growing", 0, 0, 96 * MIB, NULL },
+	{ "cow", PCPA_HEAP_COW | PCPA_HEAP_FIXED, 32 * MIB, 0, NULL },
+	{ "no-ipi", PCPA_HEAP_NO_IPI, 2 * MIB, 48 * MIB, NULL },
+	{ "legacy", PCPA_HEAP_LEGACY | PCPA_HEAP_FIXED, 16 * MIB, 0, NULL },
+	{ "checks", PCPA_HEAP_CHECKS, 4 * MIB, 16 * MIB, NULL },
+};
+
+#define HEAPS (unsigned)(sizeof(heaps) / sizeof(heaps[0]))
+#define COW_HEAP 1u
+#define SMALL_HEAP 3u
+
+static uint64_t pick(struct soak_thread *t, uint64_t n)
+{
+	return (conc_random(&t->random) >> 16) % n;
+}
+
+/* ---- Blocks ------------------------------------------------------------------- */
+
+static void block_stamp(struct soak_thread *t, struct block *b)
+{
+	b->stamp = (uint64_t)(t->index + 1) << 48 | ++t->serial;
+	*(uint64_t *)b->at = b->stamp;
+	*conc_last_word(heaps[b->heap].heap, b->at, b->order) = b->stamp;
+}
+
+static void block_check(const struct block *b)
+{
+	CHECK_U64(*(uint64_t *)b->at, ==, b->stamp);
+	CHECK_U64(*conc_last_word(heaps[b->heap].heap, b->at, b->order), ==,
+		  b->stamp);
+}
+
+static void block_free(struct soak_thread *t, const struct block *b)
+{
+	block_check(b);
+	if (pick(t, 2))
+		pcpa_free(heaps[b->heap].heap, b->at);
+	else
+		pcpa_free_sized(heaps[b->heap].heap, b->at, b->order);
+}
+
+/* A fresh block is the thread's; where it has no room the block goes back. */
+static void block_keep(struct soak_thread *t, unsigned heap, unsigned order,
+		       void *at)
+{
+	struct block b = { .at = at, .heap = heap, .order = order };
+
+	block_stamp(t, &b);
+	if (t->n < HOLD)
+		t->held[t->n++] = b;
+	else
+		block_free(t, &b);
+}
+
+static struct block held_take(struct soak_thread *t)
+{
+	unsigned i = (unsigned)pick(t, t->n);
+	struct block b = t->held[i];
+
+	t->held[i] = t->held[--t->n];
+	return b;
+}
+
+/* Low orders are common. */
+static unsigned order_pick(struct soak_thread *t, unsigned most)
+{
+	unsigned order = (unsigned)__builtin_ctzll(conc_random(&t->random) |
+						   UINT64_C(1) << 20);
+
+	return pcpi_min(order, most);
+}
+
+static unsigned flags_pick(struct soak_thread *t)
+{
+	static const unsigned flags[] = {
+		0, 0, 0, 0, PCPA_ZERO, PCPA_NOGROW, PCPA_THISNODE,
+	};
+
+	return flags[pick(t, sizeof(flags) / sizeof(flags[0]))];
+}
+
+#endif
