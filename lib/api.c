@@ -478,6 +478,41 @@ PCPI_EXPORT int pcpa_heap_drain(struct pcpa_heap *heap)
 	return err;
 }
 
+/* Negative errno, or 0 with the zone of an os number, NULL for -1. */
+static int zone_pick(struct pcpa_heap *heap, int node, struct pcpi_zone **zone)
+{
+	int err = control_check(heap);
+
+	if (err)
+		return err;
+	*zone = node >= 0 ? pcpi_heap_zone(heap, (unsigned)node) : NULL;
+	return node == -1 || *zone ? 0 : -EINVAL;
+}
+
+PCPI_EXPORT int pcpa_cache_disable(struct pcpa_heap *heap, int node)
+{
+	struct pcpi_zone *zone;
+	int saved = errno, err = zone_pick(heap, node, &zone);
+
+	if (err)
+		return err;
+	err = pcpi_heap_disable(heap, zone);
+	errno = saved;
+	return err;
+}
+
+PCPI_EXPORT int pcpa_cache_enable(struct pcpa_heap *heap, int node)
+{
+	struct pcpi_zone *zone;
+	int saved = errno, err = zone_pick(heap, node, &zone);
+
+	if (err)
+		return err;
+	err = pcpi_heap_enable(heap, zone);
+	errno = saved;
+	return err;
+}
+
 PCPI_EXPORT int pcpa_heap_trace(struct pcpa_heap *heap,
 				void (*fn)(const struct pcpa_event *, void *),
 				void *arg)

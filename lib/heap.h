@@ -7,6 +7,7 @@
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
  *   sweep.c   draining all caches
+ *   disable.c keeping them empty
  *   stats.c   collecting
  *   fork.c    before and after a fork
  *
@@ -119,9 +120,27 @@ void pcpi_thread_forked(struct pcpa_heap *heap);
  * caches.  Returns 0 or -ETIMEDOUT; *pages moved. */
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
 
+/* Its parts, for who holds a lock that a trace subscriber must not wait for:
+ * adds to moved[zone]; tells the subscriber. */
+int pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *moved);
+void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved);
+
 /* Pages that a sweep could move for a zone (or all, NULL); may race. */
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 				const struct pcpi_zone *zone);
+
+/* ---- disable.c ---- */
+
+/* Of one zone or all (NULL); nests.  Returns 0 with nothing left in caches and
+ * depots, or -ETIMEDOUT with the depth as it was. */
+int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone);
+
+/* Returns 0, or -EINVAL where a zone is not disabled, and nothing changes. */
+int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone);
+
+/* Under the threads lock: whether hits must stay out of a cache of the zone. */
+bool pcpi_heap_hits_off(const struct pcpa_heap *heap,
+			const struct pcpi_zone *zone);
 
 /* ---- route.c ---- */
 

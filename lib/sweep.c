@@ -56,28 +56,33 @@ uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 	return pages;
 }
 
-/* With PCPA_HEAP_NO_IPI a cache with an owner is not claimed but asked. */
+/* With PCPA_HEAP_NO_IPI a cache with an owner is not claimed but asked, unless
+ * its owner is known to mark it by exchange (disable.c). */
 static bool cache_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
 {
 	/* acquire: pairs with thread.c's cache_disown(). */
 	if ((heap->options_flags & PCPA_HEAP_NO_IPI) &&
-	    pcpi_load_acquire(&c->owner)) {
+	    pcpi_load_acquire(&c->owner) && !pcpi_cache_off_answered(c)) {
 		pcpi_cache_ask(c);
 		return false;
 	}
 	return pcpi_cache_claim(c);
 }
 
-static unsigned claim_all(struct pcpa_heap *heap)
+/* *late: disabled caches that could only be asked. */
+static unsigned claim_all(struct pcpa_heap *heap, unsigned *late)
 {
 	struct pcpi_cache *c;
 	unsigned n = 0;
+
+	*late = 0;
 
 	/* No cache gets an owner between the question and the claim. */
 	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry) {
 		c->claimed = cache_claim(heap, c);
 		n += c->claimed;
+		*late += !c->claimed && pcpi_cache_is_off(c);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
 	return n;
@@ -143,7 +148,7 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 			uint64_t *moved)
 {
 	uint64_t deadline = pcpi_sys->clock_ns() + wait_ns;
-	unsigned left = claim_all(heap);
+	unsigned late, left = claim_all(heap, &late);
 
 	if (left > 0 && marks_show(heap))
 		while ((left = empty_quiet(heap, moved)) > 0 &&
@@ -151,7 +156,33 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t wait_ns,
 			pcpi_sys->yield();
 	if (left > 0)
 		left = postpone_rest(heap, moved); /* SW2 */
-	return left > 0 ? -ETIMEDOUT : 0;
+	return left + late > 0 ? -ETIMEDOUT : 0;
+}
+
+int pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *moved)
+{
+	unsigned z;
+	int err;
+
+	pcpi_lock_take(&heap->drain_lock);
+	pcpi_rcu_read_lock();
+	err = caches_empty(heap, wait_ns, moved);
+	pcpi_rcu_read_unlock();
+	for (z = 0; z < heap->nr_zones; z++)
+		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
+	pcpi_lock_drop(&heap->drain_lock);
+	return err;
+}
+
+void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved)
+{
+	unsigned z;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		if (moved[z] > 0 && pcpi_trace_on(&heap->env.trace))
+			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
+					(int)heap->env.zones[z].config.os_node, 0,
+					moved[z], moved[z], 0);
 }
 
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
@@ -164,20 +195,10 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
 		moved[z] = 0;
 	if (heap->options_flags & PCPA_HEAP_NO_IPI)
 		pcpi_thread_flush(heap);
-	pcpi_lock_take(&heap->drain_lock);
-	pcpi_rcu_read_lock();
-	err = caches_empty(heap, wait_ns, moved);
-	pcpi_rcu_read_unlock();
-	for (z = 0; z < heap->nr_zones; z++)
-		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
-	pcpi_lock_drop(&heap->drain_lock);
+	err = pcpi_sweep_run(heap, wait_ns, moved);
 	*pages = 0;
-	for (z = 0; z < heap->nr_zones; z++) {
+	for (z = 0; z < heap->nr_zones; z++)
 		*pages += moved[z];
-		if (moved[z] > 0 && pcpi_trace_on(&heap->env.trace))
-			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
-					(int)heap->env.zones[z].config.os_node, 0,
-					moved[z], moved[z], 0);
-	}
+	pcpi_sweep_tell(heap, moved);
 	return err;
 }

@@ -105,6 +105,10 @@ static void retune_locked(struct pcpi_zone *z)
 	uint32_t caches = pcpi_load_relaxed(&z->live_caches);
 	struct pcpi_pageset ps = pageset_for(z, z->managed_pages, caches);
 
+	if (pcpi_zone_is_disabled(z)) {
+		ps.high_min = ps.high_max = 0;
+		ps.batch = 1;
+	}
 	z->marks = pcpi_policy_watermarks(z->managed_pages, page_bytes, 0,
 					 PCPI_WATERMARK_SCALE);
 	/* relaxed: a bound that may be overshot by a batch. */
@@ -133,6 +137,20 @@ bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by)
 	fell = z->pageset.high_max < before;
 	zone_unlock(z);
 	return fell;
+}
+
+void pcpi_zone_disable(struct pcpi_zone *z, int by)
+{
+	uint32_t depth = z->disable_depth + (uint32_t)by;
+	unsigned o;
+
+	/* release: pairs with pcpi_zone_is_disabled(). */
+	pcpi_store_release(&z->disable_depth, depth);
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_depot_close(&z->depots[o], depth > 0);
+	zone_lock(z);
+	retune_locked(z);
+	zone_unlock(z);
 }
 
 /* Ring capacity of the depot of an order: D2. */

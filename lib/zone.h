@@ -17,7 +17,8 @@
  *     before it enters, both by the thread that holds it.
  * Z3  The lock is held for at most max(batch, 64) pages of work, or one block,
  *     or 64 chunks where an arena is added or free blocks are counted.
- * Z4  The pageset follows managed and the number of live caches.
+ * Z4  The pageset follows managed and the number of live caches; while caches are
+ *     disabled it is that of caches which hold nothing, and follows at the end.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
  * GROW, held across the population of an arena; no allocation that can be
@@ -66,6 +67,7 @@ struct pcpi_zone {
 	uint32_t depot_limit;		   /* z, read by anyone: pages */
 	uint32_t flags;			   /* z, read by anyone: pcpi_zone_flags */
 	uint32_t live_caches;		   /* a */
+	uint32_t disable_depth;		   /* a: threads lock of the heap */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */
 	struct pcpi_space *space;	   /* c */
@@ -119,6 +121,18 @@ int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
 /* A cache came (+1) or went (-1); returns true when the caches' bounds fell,
  * so that others may hold too much. */
 bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by);
+
+/* One disable more (+1) or less (-1): depots and numbers follow.  What is in the
+ * depots stays there. */
+void pcpi_zone_disable(struct pcpi_zone *z, int by);
+
+/* With a cache's mark set after it saw no claim: whether blocks of the zone
+ * must stay out of it (docs/memory-order.md, "Disabled caches"). */
+static inline bool pcpi_zone_is_disabled(const struct pcpi_zone *z)
+{
+	/* acquire: pairs with pcpi_zone_disable(). */
+	return pcpi_load_acquire(&z->disable_depth) > 0;
+}
 
 /* A copy of the numbers for caches. */
 struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z);

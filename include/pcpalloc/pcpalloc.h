@@ -232,6 +232,28 @@ int pcpa_thread_flush(struct pcpa_heap *heap);
  */
 int pcpa_heap_drain(struct pcpa_heap *heap);
 
+/*
+ * Empties all caches and the depot of a node (an os number, or -1: all nodes) and
+ * keeps them empty until pcpa_cache_enable(): blocks come from and go to the
+ * buddy directly, and statistics are exact.  Nests: the caches work again after
+ * as many enables, node by node.  Requires nothing of the callers, who go on;
+ * blocks that a thread has on their way from its cache at the moment of the
+ * return count as used until it goes on.
+ * Returns 0; -EINVAL for a node that the heap doesn't use; -ENODEV in a forked
+ * child; or -ETIMEDOUT when a thread stayed inside the library for 100 ms, or,
+ * with PCPA_HEAP_NO_IPI, when one that has a cache made no call in that time:
+ * nothing is disabled then, and there is nothing to enable.
+ * Cost: as pcpa_heap_drain(); while it lasts, the buddy's lock for each call.
+ */
+int pcpa_cache_disable(struct pcpa_heap *heap, int node);
+
+/*
+ * Ends one disable of the node, or of each node (-1).  Returns 0; -EINVAL for a
+ * node that the heap doesn't use or, with nothing changed, where one of them is
+ * not disabled; -ENODEV in a forked child.
+ */
+int pcpa_cache_enable(struct pcpa_heap *heap, int node);
+
 /* ---- Observation -------------------------------------------------------- */
 
 enum pcpa_event_kind {
