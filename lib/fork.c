@@ -56,6 +56,7 @@ static void prepare(void)
 
 	pcpi_lock_freeze(&pcpi_heaps_lock);
 	pcpi_list_each(h, &pcpi_heaps, link) {
+		pcpi_lock_freeze(&h->contig_lock);
 		pcpi_lock_freeze(&h->drain_lock);
 		pcpi_lock_freeze(&h->threads_lock);
 		for (z = 0; z < h->nr_zones; z++)
@@ -76,6 +77,7 @@ static void locks_thaw(void)
 			zone_thaw(&h->env.zones[z]);
 		pcpi_lock_thaw(&h->threads_lock);
 		pcpi_lock_thaw(&h->drain_lock);
+		pcpi_lock_thaw(&h->contig_lock);
 	}
 	pcpi_lock_thaw(&pcpi_heaps_lock);
 }

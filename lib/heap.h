@@ -6,6 +6,7 @@
  * (heap.c).  Its other files of this layer work on the same structure:
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
+ *   contig.c  ranges of any length
  *   sweep.c   draining all caches
  *   disable.c keeping them empty
  *   stats.c   collecting
@@ -18,7 +19,7 @@
  * E2  Caches are added and never removed while the heap lives (C6).
  * E3  id is unique in the process for ever; slot is unique among living heaps.
  *
- * Concurrency: locks HEAPS (the list and slots), DRAIN (one sweep), THREADS
+ * Concurrency: locks HEAPS (the list and slots), CONTIG, DRAIN (one sweep), THREADS
  * (adding and adopting caches).  Failure: creation unwinds to nothing.
  * Proved by tests/unit/test_heap.c, tests/fault/.
  */
@@ -58,6 +59,7 @@ struct pcpa_heap {
 
 	struct pcpi_lock drain_lock PCPI_ALIGNED(PCPI_CACHELINE);
 	struct pcpi_lock threads_lock;
+	struct pcpi_lock contig_lock;
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
 	struct cds_list_head link;   /* heaps lock */
 	unsigned slot;		     /* heaps lock */
@@ -160,6 +162,21 @@ uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
 
 /* Frees a checked block of a known order. */
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order);
+
+/* ---- contig.c ---- */
+
+/* A validated request for a range; req.order is not used. */
+struct pcpi_contig_request {
+	struct pcpi_request req;
+	uint32_t pages;
+	uint64_t align_pages; /* a power of two */
+};
+
+/* The first page of a range that is handed out, or PCPI_NO_PFN. */
+uint32_t pcpi_contig_take(const struct pcpi_contig_request *want);
+
+/* Frees a checked range, which nobody else frees. */
+void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages);
 
 /* ---- stats.c ---- */
 

@@ -280,6 +280,8 @@ void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
 		run = pcpi_min(hold, n - i);
 		zone_lock(z);
 		pcpi_buddy_give_bulk(&z->buddy, order, pfns + i, run);
+		if (pcpi_unlikely(z->isolated.pages > 0)) /* Z5 */
+			pcpi_zone_isolate_more_locked(z, order, pfns + i, run);
 		flags_update_locked(z);
 		zone_unlock(z);
 	}
@@ -367,6 +369,17 @@ void pcpi_zone_count_free(struct pcpi_zone *z, uint64_t counts[PCPI_MAX_ORDER + 
 	}
 	for (o = 0; o <= PCPI_MAX_ORDER; o++)
 		counts[o] += part[o];
+}
+
+void pcpi_zone_hold(struct pcpi_zone *z)
+{
+	zone_lock(z);
+}
+
+void pcpi_zone_hold_end(struct pcpi_zone *z)
+{
+	flags_update_locked(z);
+	zone_unlock(z);
 }
 
 bool pcpi_zone_check(struct pcpi_zone *z)

@@ -19,6 +19,8 @@
  *     or 64 chunks where an arena is added or free blocks are counted.
  * Z4  The pageset follows managed and the number of live caches; while caches are
  *     disabled it is that of caches which hold nothing, and follows at the end.
+ * Z5  Free pages of an isolated range are in nobody's reach: they are taken in
+ *     the hold in which they come.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
  * GROW, held across the population of an arena; no allocation that can be
@@ -55,6 +57,27 @@ struct pcpi_zone_config {
 	uint64_t max_pages;
 };
 
+/* Where a contiguous range is to be looked for. */
+struct pcpi_search {
+	uint32_t from, end;    /* page indices, in one arena */
+	uint32_t pages;	       /* at least 1 */
+	uint64_t align_pages;  /* of addresses; a power of two */
+	const uint32_t *used;  /* [nr_used] pages that no candidate has */
+	unsigned nr_used;
+};
+
+/* A candidate, by how many of its pages are not free. */
+struct pcpi_candidate {
+	uint32_t pfn;
+	uint32_t missing; /* more than pages: there is none */
+};
+
+/* A range whose free pages nobody else gets. */
+struct pcpi_isolation {
+	uint32_t pfn, pages; /* 0 pages: none */
+	uint32_t got;
+};
+
 struct pcpi_zone {
 	/* c: fixed after init, z: zone lock, g: grow lock, a: atomic */
 	struct pcpi_lock lock PCPI_ALIGNED(PCPI_CACHELINE);
@@ -68,6 +91,7 @@ struct pcpi_zone {
 	uint32_t flags;			   /* z, read by anyone: pcpi_zone_flags */
 	uint32_t live_caches;		   /* a */
 	uint32_t disable_depth;		   /* a: threads lock of the heap */
+	struct pcpi_isolation isolated;	   /* z */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */
 	struct pcpi_space *space;	   /* c */
@@ -147,6 +171,44 @@ uint64_t pcpi_zone_depot_pages(const struct pcpi_zone *z);
 /* Adds the free blocks of each order; holds the lock for 64 chunks at a time. */
 void pcpi_zone_count_free(struct pcpi_zone *z,
 			  uint64_t counts[PCPI_MAX_ORDER + 1]);
+
+/* ---- Ranges of any length (zone_range.c) ---- */
+
+/* Looks for a candidate with fewer missing pages than *best has.  A hint: other
+ * threads go on.  Cost: the bits of all candidates, 64 chunks a hold at most. */
+void pcpi_zone_search(struct pcpi_zone *z, const struct pcpi_search *s,
+		      struct pcpi_candidate *best);
+
+/* Longest range for the next: one hold. */
+uint32_t pcpi_zone_take_range_max(const struct pcpi_zone *z);
+
+/* Takes a range that is all free; false: it isn't, nothing was done. */
+bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+
+/* Gives a taken range back. */
+void pcpi_zone_give_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+
+/*
+ * Takes what is free of a range, and from now on what comes back of it; one
+ * isolation a zone, kept by a lock of the caller.  Returns whether it is whole.
+ */
+bool pcpi_zone_isolate(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+
+/* Whether the isolated range is whole. */
+bool pcpi_zone_isolated_whole(struct pcpi_zone *z);
+
+/* Ends the isolation: with a whole range handed out, or with all that was taken
+ * given back; then *missing is a page that was not there. */
+bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint32_t *missing);
+
+/* Blocks have come into the buddy while a range is isolated. */
+void pcpi_zone_isolate_more_locked(struct pcpi_zone *z, unsigned order,
+				   const uint32_t *pfns, uint32_t n);
+
+/* The lock, for zone_range.c; the second also brings flags and hints up to
+ * date. */
+void pcpi_zone_hold(struct pcpi_zone *z);
+void pcpi_zone_hold_end(struct pcpi_zone *z);
 
 bool pcpi_zone_check(struct pcpi_zone *z);
 

@@ -13,7 +13,7 @@
 #include "lock.h"
 
 static const enum pcpi_lock_rank ranks[] = {
-	PCPI_RANK_HEAPS, PCPI_RANK_DRAIN, PCPI_RANK_THREADS,
+	PCPI_RANK_HEAPS, PCPI_RANK_CONTIG, PCPI_RANK_DRAIN, PCPI_RANK_THREADS,
 	PCPI_RANK_GROW,  PCPI_RANK_DEPOT, PCPI_RANK_ZONE,
 };
 #define NR_RANKS (sizeof(ranks) / sizeof(ranks[0]))
