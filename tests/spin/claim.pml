@@ -34,17 +34,25 @@
  *   M4  The owner's next call after a claim that was given up settles it.
  *   M5  Nobody waits for ever (spin's invalid end states); and the owner has
  *       no statement that waits for a claim.
+ *   M6  From a disable that has emptied the ring to its enable nothing is put
+ *       into it.
  *
  * Variants, by -D to spin
  *   (none)                   as above                            correct
  *   EXCHANGE                 no membarrier; the owner sets busy and the
  *                            drainer sets claim by an exchange   correct
  *   NO_IPI                   the drainer leaves PENDING and goes correct
+ *   DISABLE                  each sweep is that of a disable: it says so
+ *                            before it claims, and keeps hits out until the
+ *                            enable; the owner's slow way asks with
+ *                            the mark set                        correct
  *   NO_MEMBARRIER            the barrier is forgotten            M1 fails
  *   EXCHANGE + PLAIN_CLAIM   the drainer's exchange is forgotten M1 fails
  *   PLAIN_SETTLE             the owner stores NONE over PENDING
  *                            without comparing                   M1, M2 fail
  *   SETTLE_LATE              the owner empties the ring first    M2 fails
+ *   DISABLE + ASK_EARLY      the owner asks before it marks      M6 fails
+ *   DISABLE + HITS_IN        claims don't keep hits out          M6 fails
  */
 
 #ifndef CALLS
@@ -64,12 +72,15 @@
 #define CLAIM 0
 #define BUSY 1
 #define RING 2
+#define DEPTH 3
 
 /* Memory: ring is the number of blocks in it. */
 byte claim = NONE;
 byte busy = 0;
 byte ring = 0;
 bit drain_lock = 0;
+byte depth = 0;    /* of disables */
+bit claim_off = 0; /* a bit of claim, read with it */
 
 /* One buffer for both drainers: the lock between them drains it. */
 chan owner_stores = [BUFFER] of { byte, byte };
@@ -83,6 +94,8 @@ byte ring_newest = 0;
 byte owner_inside = 0;
 byte drainers_inside = 0;
 bool owed = false; /* a drainer gave up and nobody emptied the ring since */
+byte kept = 0; /* disables that hold */
+bool pushing = false;
 byte put_in = 0;
 byte depot = 0;
 byte drainers_done = 0;
@@ -96,6 +109,7 @@ inline write_memory(address, value)
 		claim = value
 	:: address == BUSY -> busy = value
 	:: address == RING -> ring = value
+	:: address == DEPTH -> depth = value
 	fi
 }
 
@@ -226,47 +240,82 @@ inline owner_settle()
 
 inline ring_push()
 {
-	owner_enter();
+	atomic {
+		assert(drainers_inside == 0); /* M1 */
+		assert(kept == 0); /* M6 */
+		owner_inside = 1;
+		pushing = true
+	};
 	ring_read(blocks);
 	ring_write(blocks + 1);
 	atomic {
 		put_in++;
-		blocks = 0
+		blocks = 0;
+		pushing = false
 	};
 	owner_unmark()
+}
+
+/* The block goes where the locks are. */
+inline around()
+{
+	owner_unmark();
+	atomic {
+		put_in++;
+		depot++
+	}
+}
+
+inline claim_read()
+{
+	atomic {
+		seen = claim;
+#ifdef HITS_IN
+		off = 0
+#else
+		off = claim_off
+#endif
+	}
 }
 
 /* Puts one block in: the hot way, or the slow one on any claim. */
 inline owner_call()
 {
 	owner_mark();
-	seen = claim;
+	claim_read();
 	if
-	:: seen == NONE -> ring_push()
+	:: seen == NONE && !off -> ring_push()
 	:: else ->
 		owner_unmark();
 		owner_settle();
+#ifdef ASK_EARLY
+		seen_depth = depth;
+#endif
 		owner_mark();
 		seen = claim;
 		if
-		:: seen == CLAIMED ->
-			/* Around: the block goes where the locks are. */
-			owner_unmark();
-			atomic {
-				put_in++;
-				depot++
-			}
-		:: else -> ring_push()
-		fi
+		:: seen == CLAIMED -> around()
+		:: else ->
+#ifndef ASK_EARLY
+			seen_depth = depth;
+#endif
+			if
+			:: seen_depth > 0 -> around()
+			:: else -> ring_push()
+			fi
+		fi;
+		seen_depth = 0
 	fi;
+	off = 0;
 	/* M2, where no drainer is in the middle of a claim */
 	assert(!owed || claim != NONE || len(drainer_stores) > 0)
 }
 
 active proctype owner()
 {
-	byte seen, blocks, calls;
+	byte seen, blocks, calls, seen_depth;
 	bool accepted;
+	bit off;
 
 	do
 	:: calls < CALLS ->
@@ -323,14 +372,53 @@ inline ring_take()
 	}
 }
 
+inline lock_take()
+{
+	atomic { drain_lock == 0 -> drain_lock = 1 }
+}
+
+inline lock_drop()
+{
+	atomic { empty(drainer_stores) -> drain_lock = 0 }
+}
+
+inline depth_change(to)
+{
+	lock_take();
+	drainer_stores ! DEPTH, to;
+	atomic { empty(drainer_stores) -> claim_off = (depth > 0) };
+	lock_drop()
+}
+
+/* Holds for a while, if it has emptied the ring. */
+inline disable_hold()
+{
+	if
+	:: emptied ->
+		atomic {
+			kept++;
+			assert(!pushing); /* M6 */
+			assert((ring_stores > 0 -> ring_newest : ring) == 0)
+		};
+		kept--
+	:: else
+	fi;
+	emptied = false;
+	depth_change(depth - 1)
+}
+
 active [DRAINERS] proctype drainer()
 {
 	byte taken, sweeps;
+	bool emptied;
 
 	do
 	:: sweeps < SWEEPS ->
 		sweeps++;
-		atomic { drain_lock == 0 -> drain_lock = 1 };
+#ifdef DISABLE
+		depth_change(depth + 1);
+#endif
+		lock_take();
 #ifdef NO_IPI
 		claim_give_up();
 #else
@@ -338,17 +426,22 @@ active [DRAINERS] proctype drainer()
 		do
 		:: busy == 0 ->
 			ring_take();
+			emptied = true;
 			break
 		:: true -> /* the deadline */
 			claim_give_up();
 			break
 		od;
 #endif
-		atomic { empty(drainer_stores) -> drain_lock = 0 };
+		lock_drop();
 		atomic {
 			depot = depot + taken;
 			taken = 0
 		}
+#ifdef DISABLE
+		;
+		disable_hold()
+#endif
 	:: break
 	od;
 	drainers_done++
