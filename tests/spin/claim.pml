@@ -46,6 +46,9 @@
  *                            before it claims, and keeps hits out until the
  *                            enable; the owner's slow way asks with
  *                            the mark set                        correct
+ *   NO_IPI + DISABLE         the owner is asked after hits are kept out,
+ *                            and once it has answered claimed without
+ *                            a membarrier: it marks by exchange  correct
  *   NO_MEMBARRIER            the barrier is forgotten            M1 fails
  *   EXCHANGE + PLAIN_CLAIM   the drainer's exchange is forgotten M1 fails
  *   PLAIN_SETTLE             the owner stores NONE over PENDING
@@ -53,6 +56,10 @@
  *   SETTLE_LATE              the owner empties the ring first    M2 fails
  *   DISABLE + ASK_EARLY      the owner asks before it marks      M6 fails
  *   DISABLE + HITS_IN        claims don't keep hits out          M6 fails
+ *   NO_IPI + DISABLE + NO_ANSWER
+ *                            nobody waits for the answer         M1 fails
+ *   NO_IPI + DISABLE + PLAIN_MARK
+ *                            the owner marks by a store          M1 fails
  */
 
 #ifndef CALLS
@@ -139,6 +146,11 @@ inline owner_mark()
 {
 #ifdef EXCHANGE
 	atomic { empty(owner_stores) -> busy = 1 }
+#elif defined(NO_IPI) && defined(DISABLE) && !defined(PLAIN_MARK)
+	if
+	:: claim_off -> atomic { empty(owner_stores) -> busy = 1 }
+	:: else -> owner_stores ! BUSY, 1
+	fi
 #else
 	owner_stores ! BUSY, 1
 #endif
@@ -278,10 +290,20 @@ inline claim_read()
 	}
 }
 
+/* A hit doesn't look at the claim before it marks. */
+inline hit_mark()
+{
+#ifdef EXCHANGE
+	owner_mark()
+#else
+	owner_stores ! BUSY, 1
+#endif
+}
+
 /* Puts one block in: the hot way, or the slow one on any claim. */
 inline owner_call()
 {
-	owner_mark();
+	hit_mark();
 	claim_read();
 	if
 	:: seen == NONE && !off -> ring_push()
@@ -382,12 +404,68 @@ inline lock_drop()
 	atomic { empty(drainer_stores) -> drain_lock = 0 }
 }
 
+/* With OFF set: what the owner answers it has read with OFF. */
+inline owner_ask()
+{
+#ifdef NO_IPI
+	if
+	:: claim == NONE -> claim = PENDING; owed = true
+	:: else
+	fi
+#else
+	skip
+#endif
+}
+
 inline depth_change(to)
 {
 	lock_take();
 	drainer_stores ! DEPTH, to;
-	atomic { empty(drainer_stores) -> claim_off = (depth > 0) };
+	atomic {
+		empty(drainer_stores) ->
+		if
+		:: depth > 0 && !claim_off -> claim_off = 1; owner_ask()
+		:: depth == 0 -> claim_off = 0
+		:: else
+		fi
+	};
 	lock_drop()
+}
+
+/* Until the owner has answered, or the deadline; then as in other heaps, but
+ * without a membarrier. */
+inline answered_take()
+{
+	do
+#ifndef NO_ANSWER
+	:: claim != PENDING -> break
+#endif
+	:: true -> break
+	od;
+	lock_take();
+	if
+#ifdef NO_ANSWER
+	:: true ->
+#else
+	:: claim != PENDING ->
+#endif
+		atomic { empty(drainer_stores) -> claim = CLAIMED };
+		busy_await()
+	:: else
+	fi
+}
+
+inline busy_await()
+{
+	do
+	:: busy == 0 ->
+		ring_take();
+		emptied = true;
+		break
+	:: true -> /* the deadline */
+		claim_give_up();
+		break
+	od
 }
 
 /* Holds for a while, if it has emptied the ring. */
@@ -418,20 +496,15 @@ active [DRAINERS] proctype drainer()
 #ifdef DISABLE
 		depth_change(depth + 1);
 #endif
+#if defined(NO_IPI) && defined(DISABLE)
+		answered_take();
+#elif defined(NO_IPI)
 		lock_take();
-#ifdef NO_IPI
 		claim_give_up();
 #else
+		lock_take();
 		claim_set();
-		do
-		:: busy == 0 ->
-			ring_take();
-			emptied = true;
-			break
-		:: true -> /* the deadline */
-			claim_give_up();
-			break
-		od;
+		busy_await();
 #endif
 		lock_drop();
 		atomic {
