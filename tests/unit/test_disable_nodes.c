@@ -105,6 +105,49 @@ Test(disable_nodes, one_node_without_interruption)
 	other_node_disabled(PCPA_HEAP_NO_IPI);
 }
 
+static pthread_barrier_t meet;
+static uint64_t now_ns;
+
+static uint64_t clock_said(void)
+{
+	return now_ns += UINT64_C(10000000);
+}
+
+static void *idler(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 10; i++)
+		pcpa_free(heap, blocks[i]);
+	pthread_barrier_wait(&meet);
+	pthread_barrier_wait(&meet);
+	return NULL;
+}
+
+/* Its only cache is of node 0, and has an outbox for node 1. */
+Test(disable_nodes, idle_owner_of_an_outbox_is_late_without_interruption)
+{
+	pthread_t thread;
+
+	setup(PCPA_HEAP_NO_IPI);
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, PCPA_NODE(1), blocks, 10), 10);
+	cr_assert_eq(pcpa_heap_drain(heap), 0);
+	cr_assert_eq(stats_of(heap, 1).cached_pages, 0);
+	cr_assert_eq(pthread_barrier_init(&meet, NULL, 2), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, idler, NULL), 0);
+	pthread_barrier_wait(&meet);
+	expect_aside(1, true);
+	table.clock_ns = clock_said;
+	cr_expect_eq(pcpa_cache_disable(heap, 1), -ETIMEDOUT);
+	table.clock_ns = pcpi_sys_linux.clock_ns;
+	pthread_barrier_wait(&meet);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(pcpa_cache_disable(heap, 1), 0);
+	expect_aside(1, false);
+	cr_expect_eq(pcpa_cache_enable(heap, 1), 0);
+	pthread_barrier_destroy(&meet);
+	teardown();
+}
+
 /* ---- Ranges ----------------------------------------------------------------- */
 
 Test(disable_nodes, ranges_come_from_the_node_asked_for)
