@@ -12,11 +12,15 @@
  * Proved by tests/unit/test_api.c and tests/abi/.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits.h"
+#include "api.h"
 #include "bulk.h"
 #include "config.h"
 #include "convert.h"
@@ -301,22 +305,35 @@ PCPI_EXPORT size_t pcpa_refill(struct pcpa_heap *heap, unsigned order,
 
 /* ---- Frees ------------------------------------------------------------------------ */
 
-/* Why a pointer can't be freed; NULL: it can, *pfn and *order are set. */
-static const char *free_fault(struct pcpa_heap *heap, const void *block,
-			      uint32_t *pfn, unsigned *order)
+/* Why a pointer is no page of the heap; NULL: it is, *pfn is set. */
+static const char *page_fault(const struct pcpa_heap *heap, const void *block,
+			      uint32_t *pfn)
 {
 	size_t page = (size_t)1 << heap->hot.page_shift;
 	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)heap->hot.base);
-	unsigned byte;
 
 	if (off >= heap->space.bytes)
 		return "not of this heap";
 	if (off & (page - 1))
 		return "not the start of a page";
 	*pfn = (uint32_t)(off >> heap->hot.page_shift);
+	return NULL;
+}
+
+/* Why a pointer can't be freed; NULL: it can, *pfn and *order are set. */
+static const char *free_fault(struct pcpa_heap *heap, const void *block,
+			      uint32_t *pfn, unsigned *order)
+{
+	const char *why = page_fault(heap, block, pfn);
+	unsigned byte;
+
+	if (why)
+		return why;
 	byte = pcpi_page_read(heap->hot.orders, *pfn);
-	if (byte == PCPI_PAGE_NONE)
+	if (byte == PCPI_PAGE_NONE || byte == PCPI_PAGE_ISOLATED)
 		return "free already, or never allocated";
+	if (byte == PCPI_PAGE_CONTIG)
+		return "a contiguous range, for pcpa_free_contig()";
 	if (byte & PCPI_PAGE_TAIL)
 		return "inside a block, not its start";
 	if (byte & PCPI_PAGE_HELD)
@@ -431,6 +448,96 @@ PCPI_EXPORT PCPI_HOT void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned 
 			  (int)pcpi_min(order, (unsigned)INT16_MAX));
 }
 
+/* ---- Contiguous ranges ------------------------------------------------------------- */
+
+/* Negative errno, or 0 with *want filled. */
+static int contig_check(struct pcpa_heap *heap, size_t pages, size_t align_pages,
+			unsigned flags, struct pcpi_contig_request *want)
+{
+	int err = request_check(heap, 0, flags, &want->req);
+	uint64_t most = 0;
+	unsigned z;
+
+	if (err)
+		return err;
+	for (z = 0; z < heap->nr_zones; z++)
+		most = pcpi_max(most, heap->env.zones[z].config.max_pages);
+	if (pages == 0 || pages > most || !pcpi_is_pow2(align_pages) ||
+	    align_pages > heap->space.bytes >> heap->hot.page_shift)
+		return -EINVAL;
+	want->pages = (uint32_t)pages;
+	want->align_pages = align_pages;
+	return 0;
+}
+
+PCPI_EXPORT void *pcpa_alloc_contig(struct pcpa_heap *heap, size_t pages,
+				    size_t align_pages, unsigned flags)
+{
+	struct pcpi_contig_request want;
+	int saved = errno;
+	int err = contig_check(heap, pages, align_pages, flags, &want);
+	uint32_t pfn = PCPI_NO_PFN;
+	void *start;
+
+	if (!err)
+		pfn = pcpi_contig_take(&want);
+	if (pfn == PCPI_NO_PFN) {
+		errno = err ? -err : ENOMEM;
+		return NULL;
+	}
+	start = pcpi_space_addr(&heap->space, pfn);
+	if (flags & PCPA_ZERO)
+		memset(start, 0, pages << heap->hot.page_shift);
+	errno = saved;
+	return start;
+}
+
+#define CONTIG_WHY_BYTES 96
+
+/* Why a range can't be freed; NULL: it can, and is the caller's alone now. */
+static const char *contig_fault(struct pcpa_heap *heap, const void *start,
+				size_t pages, uint32_t *pfn, char *text)
+{
+	uint64_t all = heap->space.bytes >> heap->hot.page_shift;
+	const char *why = page_fault(heap, start, pfn);
+	uint8_t byte = PCPI_PAGE_CONTIG;
+	uint32_t have;
+
+	if (why)
+		return why;
+	have = pcpi_page_contig(heap->hot.orders, *pfn, (uint32_t)(all - *pfn));
+	if (have == 0)
+		return "not the start of a contiguous range";
+	if (have != pages) {
+		snprintf(text, CONTIG_WHY_BYTES, "a range of %" PRIu32
+			 " pages, not of %zu", have, pages);
+		return text;
+	}
+	/* acquire/release: pairs with itself; of two frees one is the first. */
+	return pcpi_cas_acq_rel(&heap->hot.orders[*pfn], &byte, PCPI_PAGE_TAIL)
+		       ? NULL
+		       : "free already";
+}
+
+PCPI_EXPORT void pcpa_free_contig(struct pcpa_heap *heap, void *start,
+				  size_t pages)
+{
+	char text[CONTIG_WHY_BYTES];
+	int saved = errno;
+	const char *why;
+	uint32_t pfn = 0;
+
+	/* relaxed: set before the child had a second thread. */
+	if (!start || !heap || pcpi_load_relaxed(&heap->forked))
+		return;
+	why = contig_fault(heap, start, pages, &pfn, text);
+	if (why)
+		free_refuse(heap, start, why);
+	else
+		pcpi_contig_give(heap, pfn, (uint32_t)pages);
+	errno = saved;
+}
+
 /* ---- Queries ------------------------------------------------------------------------ */
 
 PCPI_EXPORT int pcpa_block_order(struct pcpa_heap *heap, const void *block)
@@ -463,13 +570,6 @@ PCPI_EXPORT size_t pcpa_heap_page_bytes(const struct pcpa_heap *heap)
 	return (size_t)1 << heap->hot.page_shift;
 }
 
-static int control_check(const struct pcpa_heap *heap)
-{
-	if (!heap)
-		return -EINVAL;
-	/* relaxed: set before the child had a second thread. */
-	return pcpi_load_relaxed(&heap->forked) ? -ENODEV : 0;
-}
 
 static int zone_arenas(struct pcpi_zone *z,
 		       int (*fn)(const struct pcpa_arena_info *, void *),
@@ -502,109 +602,11 @@ pcpa_for_each_arena(struct pcpa_heap *heap,
 		    int (*fn)(const struct pcpa_arena_info *, void *), void *arg)
 {
 	unsigned z;
-	int stop = control_check(heap);
+	int stop = pcpi_api_check(heap);
 
 	if (!heap || !fn)
 		return -EINVAL;
 	for (z = 0; z < heap->nr_zones && !stop; z++)
 		stop = zone_arenas(&heap->env.zones[z], fn, arg);
 	return stop;
-}
-
-/* ---- Control --------------------------------------------------------------------------- */
-
-#define DRAIN_WAIT_NS UINT64_C(100000000)
-
-PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
-{
-	int saved = errno, err = control_check(heap);
-
-	if (err)
-		return err;
-	pcpi_thread_flush(heap);
-	errno = saved;
-	return 0;
-}
-
-PCPI_EXPORT int pcpa_heap_drain(struct pcpa_heap *heap)
-{
-	int saved = errno, err = control_check(heap);
-	uint64_t pages;
-
-	if (err)
-		return err;
-	err = pcpi_heap_sweep(heap, DRAIN_WAIT_NS, &pages);
-	errno = saved;
-	return err;
-}
-
-PCPI_EXPORT int pcpa_heap_tick(struct pcpa_heap *heap)
-{
-	int saved = errno, err = control_check(heap);
-
-	if (err)
-		return err;
-	pcpi_heap_tick(heap);
-	errno = saved;
-	return 0;
-}
-
-PCPI_EXPORT size_t pcpa_heap_trim(struct pcpa_heap *heap, size_t keep_bytes)
-{
-	int saved = errno;
-	size_t given;
-
-	if (control_check(heap))
-		return 0;
-	given = pcpi_heap_trim(heap, keep_bytes, DRAIN_WAIT_NS);
-	errno = saved;
-	return given;
-}
-
-PCPI_EXPORT int pcpa_heap_trace(struct pcpa_heap *heap,
-				void (*fn)(const struct pcpa_event *, void *),
-				void *arg)
-{
-	if (!heap)
-		return -EINVAL;
-	pcpi_lock_take(&heap->drain_lock);
-	pcpi_trace_set(&heap->env.trace, fn, arg);
-	pcpi_lock_drop(&heap->drain_lock);
-	return 0;
-}
-
-PCPI_EXPORT int pcpa_stats_read(struct pcpa_heap *heap, int node,
-				struct pcpa_stats *out)
-{
-	struct pcpi_zone *zone = NULL;
-	struct pcpa_stats all;
-	size_t size;
-
-	if (!heap || !out || out->struct_size < sizeof(out->struct_size) ||
-	    node < -1)
-		return -EINVAL;
-	if (node >= 0) {
-		zone = pcpi_heap_zone(heap, (unsigned)node);
-		if (!zone)
-			return -EINVAL;
-	}
-	size = pcpi_min(out->struct_size, sizeof(all));
-	pcpi_stats_collect(heap, zone, &all);
-	all.struct_size = size;
-	memcpy(out, &all, size);
-	return 0;
-}
-
-PCPI_EXPORT int pcpa_stats_format(struct pcpa_heap *heap,
-				  enum pcpa_stats_format format, char *buf,
-				  size_t size)
-{
-	if (!heap || (!buf && size > 0))
-		return -EINVAL;
-	return pcpi_stats_write(heap, format, buf, size);
-}
-
-PCPI_EXPORT const char *pcpa_version(void)
-{
-	return PCPA_VERSION;
 }

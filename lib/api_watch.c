@@ -8,22 +8,15 @@
 #include <errno.h>
 #include <pcpalloc/pcpalloc.h>
 
+#include "api.h"
 #include "heap.h"
 #include "policy.h"
-
-static int watch_check(const struct pcpa_heap *heap)
-{
-	if (!heap)
-		return -EINVAL;
-	/* relaxed: set before the child had a second thread. */
-	return pcpi_load_relaxed(&heap->forked) ? -ENODEV : 0;
-}
 
 PCPI_EXPORT int pcpa_heap_watch(struct pcpa_heap *heap,
 				void (*fn)(const struct pcpa_event *, void *),
 				void *arg)
 {
-	int saved = errno, err = watch_check(heap);
+	int saved = errno, err = pcpi_api_check(heap);
 	struct pcpi_watch *watch;
 
 	if (err)
@@ -39,7 +32,7 @@ PCPI_EXPORT int pcpa_heap_watch(struct pcpa_heap *heap,
 
 PCPI_EXPORT int pcpa_heap_eventfd(struct pcpa_heap *heap)
 {
-	int saved = errno, fd = watch_check(heap);
+	int saved = errno, fd = pcpi_api_check(heap);
 
 	if (fd)
 		return fd;

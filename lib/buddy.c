@@ -491,6 +491,19 @@ void pcpi_buddy_give(struct pcpi_buddy *b, uint32_t pfn, unsigned order)
 
 /* ---- Set-up and queries ------------------------------------------------- */
 
+void pcpi_buddy_recount(struct pcpi_buddy *b, uint32_t chunk)
+{
+	const uint64_t *x = chunk_words(b, chunk);
+	unsigned words = chunk_word_count(b);
+	uint32_t free = 0;
+
+	PCPA_ASSERT(b->chunk[chunk].type != PCPI_BUDDY_ABSENT);
+	for (unsigned w = 0; w < words; w++)
+		free += count_bits(x[w]);
+	b->free_pages += (uint64_t)free - b->chunk[chunk].free;
+	chunk_settle(b, chunk, free, words_top(x, words));
+}
+
 static size_t words_bytes(uint32_t chunks, unsigned top_order)
 {
 	unsigned words =

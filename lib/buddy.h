@@ -98,6 +98,31 @@ void pcpi_buddy_give(struct pcpi_buddy *b, uint32_t pfn, unsigned order);
 void pcpi_buddy_give_bulk(struct pcpi_buddy *b, unsigned order,
 			  const uint32_t *pfns, uint32_t n);
 
+/*
+ * Ranges of any length and alignment (buddy_range.c): [pfn, pfn + pages) lies
+ * in the buddy's range, and pages is at least 1; what is not managed is not free.
+ * Cost of each: a line or two a chunk.
+ */
+
+/* How many of the pages are free. */
+uint32_t pcpi_buddy_range_free(const struct pcpi_buddy *b, uint32_t pfn,
+			       uint32_t pages);
+
+/* The first run of free pages in the range: its length, 0 without any, and in
+ * *first where it begins. */
+uint32_t pcpi_buddy_range_run(const struct pcpi_buddy *b, uint32_t pfn,
+			      uint32_t pages, uint32_t *first);
+
+/* Takes just these pages, whatever blocks they are part of.  Traps unless all
+ * are free. */
+void pcpi_buddy_range_take(struct pcpi_buddy *b, uint32_t pfn, uint32_t pages);
+
+/* Gives taken pages back.  Traps where one is free already. */
+void pcpi_buddy_range_give(struct pcpi_buddy *b, uint32_t pfn, uint32_t pages);
+
+/* For buddy_range.c, which has changed the chunk's bits. */
+void pcpi_buddy_recount(struct pcpi_buddy *b, uint32_t chunk);
+
 /* Is the page free?  Any pfn may be asked about; false outside the range. */
 bool pcpi_buddy_is_free(const struct pcpi_buddy *b, uint32_t pfn);
 

@@ -209,6 +209,59 @@ bool pcpi_buddy_list_is_free(const struct pcpi_buddy_list *b, uint32_t pfn)
 	return false;
 }
 
+/* ---- Ranges ------------------------------------------------------------- */
+
+uint32_t pcpi_buddy_list_range_free(const struct pcpi_buddy_list *b,
+				    uint32_t pfn, uint32_t pages)
+{
+	uint32_t free = 0;
+
+	while (pages-- > 0)
+		free += pcpi_buddy_list_is_free(b, pfn + pages);
+	return free;
+}
+
+uint32_t pcpi_buddy_list_range_run(const struct pcpi_buddy_list *b, uint32_t pfn,
+				   uint32_t pages, uint32_t *first)
+{
+	uint32_t end = pfn + pages, at = pfn;
+
+	while (at < end && !pcpi_buddy_list_is_free(b, at))
+		at++;
+	*first = at;
+	while (at < end && pcpi_buddy_list_is_free(b, at))
+		at++;
+	return at - *first;
+}
+
+/* Takes a page out of the block around it, and hangs the rest. */
+static void take_page(struct pcpi_buddy_list *b, uint32_t page)
+{
+	unsigned j = 0;
+
+	while (j <= b->top_order && b->state[page & (~0u << j)] != j + 1)
+		j++;
+	PCPA_TRAP(j <= b->top_order);
+	unhang(b, page & (~0u << j), j);
+	while (j-- > 0)
+		hang_head(b, (page ^ 1u << j) & (~0u << j), j);
+	b->free_pages--;
+}
+
+void pcpi_buddy_list_range_take(struct pcpi_buddy_list *b, uint32_t pfn,
+				uint32_t pages)
+{
+	while (pages-- > 0)
+		take_page(b, pfn++ - b->first);
+}
+
+void pcpi_buddy_list_range_give(struct pcpi_buddy_list *b, uint32_t pfn,
+				uint32_t pages)
+{
+	while (pages-- > 0)
+		pcpi_buddy_list_give(b, pfn++, 0);
+}
+
 bool pcpi_buddy_list_has(const struct pcpi_buddy_list *b, unsigned order)
 {
 	for (unsigned j = order; j <= b->top_order; j++)

@@ -53,6 +53,19 @@ void pcpi_buddy_list_give(struct pcpi_buddy_list *b, uint32_t pfn,
 void pcpi_buddy_list_give_bulk(struct pcpi_buddy_list *b, unsigned order,
 			       const uint32_t *pfns, uint32_t n);
 
+uint32_t pcpi_buddy_list_range_free(const struct pcpi_buddy_list *b,
+				    uint32_t pfn, uint32_t pages);
+
+uint32_t pcpi_buddy_list_range_run(const struct pcpi_buddy_list *b, uint32_t pfn,
+				   uint32_t pages, uint32_t *first);
+
+/* Page by page, as is the next. */
+void pcpi_buddy_list_range_take(struct pcpi_buddy_list *b, uint32_t pfn,
+				uint32_t pages);
+
+void pcpi_buddy_list_range_give(struct pcpi_buddy_list *b, uint32_t pfn,
+				uint32_t pages);
+
 bool pcpi_buddy_list_is_free(const struct pcpi_buddy_list *b, uint32_t pfn);
 
 bool pcpi_buddy_list_has(const struct pcpi_buddy_list *b, unsigned order);

@@ -11,6 +11,7 @@ void pcpi_depot_init(struct pcpi_depot *d, uint32_t *slots, uint32_t capacity)
 	d->low = 0;
 	d->low_since_ns = 0;
 	d->contended = 0;
+	d->closed = false;
 }
 
 void pcpi_depot_fini(struct pcpi_depot *d)
@@ -29,11 +30,18 @@ bool pcpi_depot_put(struct pcpi_depot *d, const uint32_t *pfns, uint32_t n)
 	bool fits;
 
 	depot_lock(d);
-	fits = n <= pcpi_ring_room(&d->ring); /* D2 */
+	fits = !d->closed && n <= pcpi_ring_room(&d->ring); /* D2, D4 */
 	if (fits)
 		pcpi_ring_push(&d->ring, pfns, n);
 	pcpi_lock_drop(&d->lock);
 	return fits;
+}
+
+void pcpi_depot_close(struct pcpi_depot *d, bool closed)
+{
+	depot_lock(d);
+	d->closed = closed;
+	pcpi_lock_drop(&d->lock);
 }
 
 static uint32_t get_locked(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)

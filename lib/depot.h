@@ -16,10 +16,11 @@
  * D1  A block is in one ring only: moved, never shared.
  * D2  len <= capacity; a put is taken whole or not at all.
  * D3  low <= len.
+ * D4  A closed depot takes nothing.
  *
  * Concurrency: any thread; the lock (rank DEPOT) is held around two memcpy.
  * Cost: two uncontended lock operations a batch, of any size.
- * Failure: put refuses when full; the caller goes to the zone.
+ * Failure: put refuses when full or closed; the caller goes to the zone.
  * Proved by tests/unit/test_depot.c.
  */
 #ifndef PCPI_DEPOT_H
@@ -34,6 +35,7 @@ struct pcpi_depot {
 	uint32_t low;		/* d: D3 */
 	uint64_t low_since_ns;	/* d */
 	uint64_t contended;	/* d */
+	bool closed;		/* d: D4 */
 } PCPI_ALIGNED(PCPI_CACHELINE);
 
 void pcpi_depot_init(struct pcpi_depot *d, uint32_t *slots, uint32_t capacity);
@@ -42,6 +44,9 @@ void pcpi_depot_fini(struct pcpi_depot *d);
 
 /* Takes all n blocks, or returns false. */
 bool pcpi_depot_put(struct pcpi_depot *d, const uint32_t *pfns, uint32_t n);
+
+/* From its return on, puts are refused (D4), or taken again. */
+void pcpi_depot_close(struct pcpi_depot *d, bool closed);
 
 /* Moves up to n blocks to pfns; returns how many. */
 uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n);

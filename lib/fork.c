@@ -72,6 +72,7 @@ static void prepare(void)
 	pthread_mutex_lock(&pcpi_once.process);
 	pcpi_lock_freeze(&pcpi_heaps_lock);
 	pcpi_list_each(h, &pcpi_heaps, link) {
+		pcpi_lock_freeze(&h->contig_lock);
 		pcpi_lock_freeze(&h->drain_lock);
 		pcpi_lock_freeze(&h->threads_lock);
 		pcpi_lock_freeze(&h->trim_lock);
@@ -95,6 +96,7 @@ static void locks_thaw(void)
 		pcpi_lock_thaw(&h->trim_lock);
 		pcpi_lock_thaw(&h->threads_lock);
 		pcpi_lock_thaw(&h->drain_lock);
+		pcpi_lock_thaw(&h->contig_lock);
 	}
 	pcpi_lock_thaw(&pcpi_heaps_lock);
 	pthread_mutex_unlock(&pcpi_once.process);

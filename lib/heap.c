@@ -363,6 +363,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	h->hot.orders = h->env.orders;
 	h->hot.page_shift = h->space.page_shift;
 	h->hot.wide = pcpi_convert_wide();
+	pcpi_lock_init(&h->contig_lock, PCPI_RANK_CONTIG);
 	pcpi_lock_init(&h->drain_lock, PCPI_RANK_DRAIN);
 	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);
 	pcpi_lock_init(&h->trim_lock, PCPI_RANK_TRIM);
@@ -375,6 +376,7 @@ static void heap_fini(struct pcpa_heap *h)
 	pcpi_watch_fini(&h->env.watch);
 	pcpi_lock_fini(&h->threads_lock);
 	pcpi_lock_fini(&h->drain_lock);
+	pcpi_lock_fini(&h->contig_lock);
 }
 
 /* From a reserved space to a whole heap. */

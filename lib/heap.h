@@ -6,11 +6,13 @@
  * (heap.c).  Its other files of this layer work on the same structure:
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
+ *   contig.c  ranges of any length
  *   sweep.c   draining all caches
  *   tick.c    what is done once a second; background.c a thread for it
  *   trim.c    giving memory back
  *   nowait.c  the same road for requests that must not wait
  *   exhaust.c when a request that found nothing may sweep or grow
+ *   disable.c keeping them empty
  *   stats.c   collecting
  *   fork.c    before and after a fork
  *
@@ -22,8 +24,9 @@
  * E3  A heap that is gone is in no thread's table; slot is unique among living
  *     heaps, id in the process for ever.
  *
- * Concurrency: locks HEAPS (the list and slots), DRAIN (one sweep), THREADS
- * (adding and adopting caches), TRIM (one trim).  Failure: creation unwinds to nothing.
+ * Concurrency: locks HEAPS (the list and slots), CONTIG, DRAIN (one sweep), THREADS
+ * (adding and adopting caches), TRIM (one trim).  Failure: creation unwinds to
+ * nothing.
  * Proved by tests/unit/test_heap.c, tests/fault/.
  */
 #ifndef PCPI_HEAP_H
@@ -69,6 +72,7 @@ struct pcpa_heap {
 	uint64_t sweeps; /* drain_lock, read by anyone: how many have ended */
 	struct pcpi_lock threads_lock;
 	struct pcpi_lock trim_lock;
+	struct pcpi_lock contig_lock;
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
 	struct cds_list_head link;   /* heaps lock */
 	unsigned slot;		     /* heaps lock */
@@ -156,6 +160,11 @@ void pcpi_thread_forked(struct pcpa_heap *heap);
  * caches.  Returns 0 or -ETIMEDOUT; *pages moved. */
 int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
 
+/* Its parts, for who holds a lock that a trace subscriber must not wait for:
+ * adds to moved[zone]; tells the subscriber. */
+int pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *moved);
+void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved);
+
 /* The same for an allocation: waits for other drainers and for marks until the
  * deadline only, and leaves it at the sweep that another has ended since
  * heap->sweeps was seen_sweeps.  True: it swept; moved[zone] are the pages. */
@@ -194,6 +203,19 @@ uint64_t pcpi_heap_tick_in_background(void *heap);
 /* As pcpa_heap_trim(); its sweep waits as pcpi_heap_sweep() does. */
 size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes,
 		      uint64_t wait_ns);
+
+/* ---- disable.c ---- */
+
+/* Of one zone or all (NULL); nests.  Returns 0 with nothing left in caches and
+ * depots, or -ETIMEDOUT with the depth as it was. */
+int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone);
+
+/* Returns 0, or -EINVAL where a zone is not disabled, and nothing changes. */
+int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone);
+
+/* Under the threads lock: whether hits must stay out of a cache of the zone. */
+bool pcpi_heap_hits_off(const struct pcpa_heap *heap,
+			const struct pcpi_zone *zone);
 
 /* A validated request. */
 struct pcpi_request {
@@ -237,6 +259,21 @@ uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns,
 
 /* Frees a checked block of a known order. */
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order);
+
+/* ---- contig.c ---- */
+
+/* A validated request for a range; req.order is not used. */
+struct pcpi_contig_request {
+	struct pcpi_request req;
+	uint32_t pages;
+	uint64_t align_pages; /* a power of two */
+};
+
+/* The first page of a range that is handed out, or PCPI_NO_PFN. */
+uint32_t pcpi_contig_take(const struct pcpi_contig_request *want);
+
+/* Frees a checked range, which nobody else frees. */
+void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages);
 
 /* ---- stats.c ---- */
 

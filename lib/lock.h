@@ -10,7 +10,7 @@
  * Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
- *   HEAPS < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
+ *   HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -26,12 +26,13 @@
 
 enum pcpi_lock_rank {
 	PCPI_RANK_HEAPS = 1,   /* list of heaps, slots (heap.c)              */
-	PCPI_RANK_DRAIN = 2,   /* one drainer a heap (sweep.c)               */
-	PCPI_RANK_THREADS = 3, /* adding and adopting caches (thread.c)      */
-	PCPI_RANK_TRIM = 4,    /* one trim a heap (trim.c)                   */
-	PCPI_RANK_GROW = 5,    /* one grower a zone (zone.c)                 */
-	PCPI_RANK_DEPOT = 6,   /* one node and order's batches (depot.c)     */
-	PCPI_RANK_ZONE = 7,    /* buddy and accounting (zone.c)              */
+	PCPI_RANK_CONTIG = 2,  /* one isolated range a heap (contig.c)       */
+	PCPI_RANK_DRAIN = 3,   /* one drainer a heap (sweep.c)               */
+	PCPI_RANK_THREADS = 4, /* adding and adopting caches (thread.c)      */
+	PCPI_RANK_TRIM = 5,    /* one trim a heap (trim.c)                   */
+	PCPI_RANK_GROW = 6,    /* one grower a zone (zone.c)                 */
+	PCPI_RANK_DEPOT = 7,   /* one node and order's batches (depot.c)     */
+	PCPI_RANK_ZONE = 8,    /* buddy and accounting (zone.c)              */
 };
 
 struct pcpi_lock {

@@ -232,6 +232,18 @@ uint32_t pcpi_cache_pop(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 	return n;
 }
 
+/* As pcpi_cache_enter(), to put blocks of a zone in: false, without the mark,
+ * also while the caches of the zone are disabled, C9. */
+static bool enter_to_put(struct pcpi_cache *c, const struct pcpi_zone *z)
+{
+	if (!pcpi_cache_enter(c))
+		return false;
+	if (!pcpi_zone_is_disabled(z))
+		return true;
+	pcpi_cache_leave(c);
+	return false;
+}
+
 /* Puts fresh blocks into the ring, hot or cold; what a claim or a full ring
  * keeps out goes back.  True when they went in. */
 static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
@@ -243,7 +255,7 @@ static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	if (n == 0)
 		return true;
 	blocks_hold(c, order, pfns, n);
-	if (pcpi_cache_enter(c)) {
+	if (enter_to_put(c, c->zone)) {
 		in = n <= pcpi_ring_room(ring);
 		if (in)
 			pcpi_counter_add(&c->in[order], n); /* C4 */
@@ -381,7 +393,7 @@ void pcpi_cache_push(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	bool in = false, full = false;
 
 	blocks_hold(c, order, pfns, n);
-	if (pcpi_cache_enter(c)) {
+	if (enter_to_put(c, c->zone)) {
 		in = n <= pcpi_ring_room(&list->ring);
 		if (in) {
 			pcpi_ring_push(&list->ring, pfns, n);
@@ -417,7 +429,7 @@ void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 
 	full = outbox_blocks(home, order);
 	blocks_hold(c, order, &pfn, 1);
-	if (!pcpi_cache_enter(c)) {
+	if (!enter_to_put(c, home)) {
 		/* relaxed: counter */
 		pcpi_fetch_add_relaxed(&home->direct_frees, 1);
 		pcpi_direct_give(home, order, &pfn, 1);

@@ -35,6 +35,9 @@
  * C8  Where membarrier is refused, and with PCPA_HEAP_CHECKS, `claim` has SLOW
  *     set for good, so that every call goes the slow way: there the mark is
  *     exchanged in the first case, and double frees are looked for in the other.
+ * C9  While the caches of its node are disabled (disable.c) `claim` has OFF set,
+ *     which keeps hits out; who puts blocks in on a slow path looks at the depth
+ *     of the blocks' zone with the mark set, and goes around the cache.
  *
  * Cost: a hit is some 40 instructions (pcp_hot.h); a refill or a hand-over two
  * lock operations a batch.  Failure: refill returns 0.
@@ -58,6 +61,7 @@ enum pcpi_claim {
 	PCPI_CLAIM_PENDING = 2, /* it gave up: the owner flushes at its next call */
 	PCPI_CLAIM_STATE = 3,	/* mask of the above */
 	PCPI_CLAIM_SLOW = 4,	/* C8 */
+	PCPI_CLAIM_OFF = 8,	/* C9 */
 };
 
 /* A list of one order. */
@@ -322,6 +326,16 @@ void pcpi_cache_claim_postpone(struct pcpi_cache *c);
 
 /* Without a claim: asks the owner to flush at its next call (NO_IPI heaps). */
 void pcpi_cache_ask(struct pcpi_cache *c);
+
+/* Under the drain lock: sets or clears OFF, C9. */
+void pcpi_cache_off(struct pcpi_cache *c, bool off);
+
+/* OFF is set. */
+bool pcpi_cache_is_off(const struct pcpi_cache *c);
+
+/* OFF is set, and the owner, which was asked after it, has answered: from then
+ * on it sets its mark by exchange. */
+bool pcpi_cache_off_answered(const struct pcpi_cache *c);
 
 /* Pages in the rings and outboxes; may race. */
 uint64_t pcpi_cache_pages(const struct pcpi_cache *c);

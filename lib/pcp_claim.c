@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pcp_claim.c - the mark and the claim of a cache; see pcp.h, C1-C3 and C8.
+ * pcp_claim.c - the mark and the claim of a cache; see pcp.h, C1-C3, C8, C9.
  *
  * Owns: every access to busy and claim but those of pcp_move.h.
  *
@@ -14,6 +14,9 @@
  */
 #include "pcp.h"
 
+/* What claims leave alone. */
+#define REST ((unsigned)(PCPI_CLAIM_SLOW | PCPI_CLAIM_OFF))
+
 bool pcpi_cache_enter(struct pcpi_cache *c)
 {
 	unsigned claim;
@@ -21,7 +24,10 @@ bool pcpi_cache_enter(struct pcpi_cache *c)
 	/* relaxed: only this thread sets it; set means that we interrupted it. */
 	if (pcpi_load_relaxed(&c->busy))
 		return false;
-	if (c->env->exchange) {
+	/* relaxed: C9; in a heap without interruption, where only that matters,
+	 * the owner has seen OFF before anybody counts on the exchange. */
+	if (c->env->exchange ||
+	    (pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_OFF)) {
 		/* docs/memory-order.md, "The mark by exchange" */
 		pcpi_exchange_seq_cst(&c->busy, 1);
 		claim = pcpi_load_seq_cst(&c->claim); /* docs/memory-order.md */
@@ -50,14 +56,14 @@ bool pcpi_cache_claim(struct pcpi_cache *c)
 {
 	/* relaxed: the compare below decides. */
 	uint8_t seen = pcpi_load_relaxed(&c->claim);
-	uint8_t slow = seen & PCPI_CLAIM_SLOW;
+	uint8_t rest = seen & REST;
 
 	do {
 		if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_CLAIMED)
 			return false;
 		/* docs/memory-order.md, "Claiming" */
 	} while (!pcpi_cas_seq_cst(&c->claim, &seen,
-				   (uint8_t)(slow | PCPI_CLAIM_CLAIMED)));
+				   (uint8_t)(rest | PCPI_CLAIM_CLAIMED)));
 	return true;
 }
 
@@ -84,11 +90,11 @@ bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 
 void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state)
 {
-	unsigned slow = pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_SLOW; /* relaxed: C8 */
+	unsigned rest = pcpi_load_relaxed(&c->claim) & REST; /* relaxed: C8, C9 */
 
 	/* release: pairs with pcpi_cache_enter(), pcpi_mark_enter() and, where it
 	 * is PENDING, with pcpi_cache_settle(). */
-	pcpi_store_release(&c->claim, (uint8_t)(slow | (unsigned)state));
+	pcpi_store_release(&c->claim, (uint8_t)(rest | (unsigned)state));
 }
 
 void pcpi_cache_claim_postpone(struct pcpi_cache *c)
@@ -108,6 +114,34 @@ void pcpi_cache_ask(struct pcpi_cache *c)
 				 (uint8_t)(seen | PCPI_CLAIM_PENDING));
 }
 
+void pcpi_cache_off(struct pcpi_cache *c, bool off)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
+	unsigned want;
+
+	do
+		want = off ? seen | PCPI_CLAIM_OFF
+			   : seen & ~(unsigned)PCPI_CLAIM_OFF;
+	/* acquire/release: pairs with pcpi_cache_enter() and pending_answer(). */
+	while (!pcpi_cas_acq_rel(&c->claim, &seen, (uint8_t)want));
+}
+
+bool pcpi_cache_is_off(const struct pcpi_cache *c)
+{
+	/* relaxed: it changes under the drain lock. */
+	return pcpi_load_relaxed(&c->claim) & PCPI_CLAIM_OFF;
+}
+
+bool pcpi_cache_off_answered(const struct pcpi_cache *c)
+{
+	/* acquire: pairs with pending_answer(). */
+	unsigned seen = pcpi_load_acquire(&c->claim);
+
+	return (seen & PCPI_CLAIM_OFF) &&
+	       (seen & PCPI_CLAIM_STATE) != PCPI_CLAIM_PENDING;
+}
+
 static void pending_answer(struct pcpi_cache *c)
 {
 	/* relaxed: the compare below decides. */
@@ -118,7 +152,7 @@ static void pending_answer(struct pcpi_cache *c)
 	 * acquire/release: pairs with pcpi_cache_ask() and
 	 * pcpi_cache_claim_postpone(). */
 	if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_PENDING &&
-	    pcpi_cas_acq_rel(&c->claim, &seen, (uint8_t)(seen & PCPI_CLAIM_SLOW)))
+	    pcpi_cas_acq_rel(&c->claim, &seen, (uint8_t)(seen & REST)))
 		pcpi_cache_flush(c);
 }
 

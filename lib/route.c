@@ -28,12 +28,25 @@
 
 #define SWEEP_TRIES 3u
 
+static uint32_t direct_take(struct pcpi_request *req, struct pcpi_zone *z,
+			    uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = pcpi_direct_take(z, req->order, pfns, n);
+
+	if (got > 0)
+		/* relaxed: counter */
+		pcpi_fetch_add_relaxed(&z->direct_allocs, got);
+	return got;
+}
+
 static uint32_t cached_take(struct pcpi_request *req,
 			    struct pcpi_cache *c, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got = 0, more;
 
 	pcpi_cache_settle(c);
+	if (pcpi_zone_is_disabled(c->zone)) /* spares the refill: C9 */
+		return direct_take(req, c->zone, pfns, n);
 	while (got < n) {
 		more = pcpi_cache_pop(c, req->order, pfns + got, n - got);
 		if (more == 0)
@@ -43,17 +56,6 @@ static uint32_t cached_take(struct pcpi_request *req,
 			break;
 		got += more;
 	}
-	return got;
-}
-
-static uint32_t direct_take(struct pcpi_request *req, struct pcpi_zone *z,
-			    uint32_t *pfns, uint32_t n)
-{
-	uint32_t got = pcpi_direct_take(z, req->order, pfns, n);
-
-	if (got > 0)
-		/* relaxed: counter */
-		pcpi_fetch_add_relaxed(&z->direct_allocs, got);
 	return got;
 }
 

@@ -57,28 +57,33 @@ uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 	return pages;
 }
 
-/* With PCPA_HEAP_NO_IPI a cache with an owner is not claimed but asked. */
+/* With PCPA_HEAP_NO_IPI a cache with an owner is not claimed but asked, unless
+ * its owner is known to mark it by exchange (disable.c). */
 static bool cache_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
 {
 	/* acquire: pairs with thread.c's cache_disown(). */
 	if ((heap->options_flags & PCPA_HEAP_NO_IPI) &&
-	    pcpi_load_acquire(&c->owner)) {
+	    pcpi_load_acquire(&c->owner) && !pcpi_cache_off_answered(c)) {
 		pcpi_cache_ask(c);
 		return false;
 	}
 	return pcpi_cache_claim(c);
 }
 
-static unsigned claim_all(struct pcpa_heap *heap)
+/* *late: disabled caches that could only be asked. */
+static unsigned claim_all(struct pcpa_heap *heap, unsigned *late)
 {
 	struct pcpi_cache *c;
 	unsigned n = 0;
+
+	*late = 0;
 
 	/* No cache gets an owner between the question and the claim. */
 	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry) {
 		c->claimed = cache_claim(heap, c);
 		n += c->claimed;
+		*late += !c->claimed && pcpi_cache_is_off(c);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
 	return n;
@@ -146,7 +151,7 @@ static unsigned postpone_rest(struct pcpa_heap *heap, uint64_t *moved)
 static int caches_empty(struct pcpa_heap *heap, uint64_t deadline_ns,
 			uint64_t *moved)
 {
-	unsigned left = claim_all(heap);
+	unsigned late, left = claim_all(heap, &late);
 
 	if (left > 0 && pcpi_heap_owners_show(heap))
 		while ((left = empty_quiet(heap, moved)) > 0 &&
@@ -154,7 +159,7 @@ static int caches_empty(struct pcpa_heap *heap, uint64_t deadline_ns,
 			pcpi_sys->yield();
 	if (left > 0)
 		left = postpone_rest(heap, moved); /* SW2 */
-	return left > 0 ? -ETIMEDOUT : 0;
+	return left + late > 0 ? -ETIMEDOUT : 0;
 }
 
 /* DRAIN is held; adds to moved[zone]. */
@@ -173,8 +178,17 @@ static int sweep_locked(struct pcpa_heap *heap, uint64_t deadline_ns,
 	return err;
 }
 
-/* With no lock held. */
-static void sweep_emit(struct pcpa_heap *heap, const uint64_t *moved)
+int pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *moved)
+{
+	int err;
+
+	pcpi_lock_take(&heap->drain_lock);
+	err = sweep_locked(heap, pcpi_sys->clock_ns() + wait_ns, moved);
+	pcpi_lock_drop(&heap->drain_lock);
+	return err;
+}
+
+void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved)
 {
 	unsigned z;
 
@@ -196,13 +210,11 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
 		moved[z] = 0;
 	if (heap->options_flags & PCPA_HEAP_NO_IPI)
 		pcpi_thread_flush(heap);
-	pcpi_lock_take(&heap->drain_lock);
-	err = sweep_locked(heap, pcpi_sys->clock_ns() + wait_ns, moved);
-	pcpi_lock_drop(&heap->drain_lock);
+	err = pcpi_sweep_run(heap, wait_ns, moved);
 	*pages = 0;
 	for (z = 0; z < heap->nr_zones; z++)
 		*pages += moved[z];
-	sweep_emit(heap, moved);
+	pcpi_sweep_tell(heap, moved);
 	return err;
 }
 
@@ -223,7 +235,7 @@ bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
 	if (mine)
 		sweep_locked(heap, deadline_ns, moved);
 	pcpi_lock_drop(&heap->drain_lock);
-	sweep_emit(heap, moved);
+	pcpi_sweep_tell(heap, moved);
 	return mine;
 }
 

@@ -181,6 +181,7 @@ static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
 	if (fresh) {
 		cache_own(c, self, root);
 		pcpi_lock_take(&heap->threads_lock);
+		pcpi_cache_off(c, pcpi_heap_hits_off(heap, zone));
 		pcpi_list_add(&c->registry, &heap->caches); /* E2 */
 		pcpi_lock_drop(&heap->threads_lock);
 	}
@@ -310,6 +311,8 @@ void pcpi_thread_flush(struct pcpa_heap *heap)
 	struct pcpi_cache *root = root_find(heap);
 	unsigned z;
 
+	if (root)
+		pcpi_cache_settle(root);
 	for (z = 0; root && z < heap->nr_zones; z++)
 		if (root->peers[z])
 			pcpi_cache_flush(root->peers[z]);

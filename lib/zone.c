@@ -116,6 +116,10 @@ static void retune_locked(struct pcpi_zone *z)
 	struct pcpi_pageset ps = pageset_for(z, z->managed_pages, caches);
 	struct pcpi_watermarks marks;
 
+	if (pcpi_zone_is_disabled(z)) {
+		ps.high_min = ps.high_max = 0;
+		ps.batch = 1;
+	}
 	marks = pcpi_policy_watermarks(z->managed_pages, page_bytes,
 				       z->config.reserve_pages,
 				       PCPI_WATERMARK_SCALE);
@@ -146,6 +150,20 @@ bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by)
 	fell = z->pageset.high_max < before;
 	zone_unlock(z);
 	return fell;
+}
+
+void pcpi_zone_disable(struct pcpi_zone *z, int by)
+{
+	uint32_t depth = z->disable_depth + (uint32_t)by;
+	unsigned o;
+
+	/* release: pairs with pcpi_zone_is_disabled(). */
+	pcpi_store_release(&z->disable_depth, depth);
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_depot_close(&z->depots[o], depth > 0);
+	zone_lock(z);
+	retune_locked(z);
+	zone_unlock(z);
 }
 
 /* Ring capacity of the depot of an order: D2. */
@@ -322,6 +340,8 @@ void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
 		run = pcpi_min(hold, n - i);
 		zone_lock(z);
 		pcpi_buddy_give_bulk(&z->buddy, order, pfns + i, run);
+		if (pcpi_unlikely(z->isolated.pages > 0)) /* Z6 */
+			pcpi_zone_isolate_more_locked(z, order, pfns + i, run);
 		flags_update_locked(z);
 		zone_unlock(z);
 	}
@@ -439,6 +459,17 @@ void pcpi_zone_count_free(struct pcpi_zone *z, uint64_t counts[PCPI_MAX_ORDER + 
 	}
 	for (o = 0; o <= PCPI_MAX_ORDER; o++)
 		counts[o] += part[o];
+}
+
+void pcpi_zone_hold(struct pcpi_zone *z)
+{
+	zone_lock(z);
+}
+
+void pcpi_zone_hold_end(struct pcpi_zone *z)
+{
+	flags_update_locked(z);
+	zone_unlock(z);
 }
 
 bool pcpi_zone_check(struct pcpi_zone *z)

@@ -17,9 +17,12 @@
  *     before it enters, both by the thread that holds it.
  * Z3  The lock is held for at most max(batch, 64) pages of work, or one block,
  *     or 64 chunks where an arena is added or free blocks are counted.
- * Z4  The pageset follows managed and the number of live caches.
+ * Z4  The pageset follows managed and the number of live caches; while caches are
+ *     disabled it is that of caches which hold nothing, and follows at the end.
  * Z5  With a reserve, which is then the min watermark, nothing but
  *     pcpi_zone_take_reserve() and a try that says so leaves less free.
+ * Z6  Free pages of an isolated range are in nobody's reach: they are taken in
+ *     the hold in which they come.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
  * GROW, held across the population of an arena, or while 64 MiB are given back;
@@ -58,6 +61,27 @@ struct pcpi_zone_config {
 	uint64_t max_pages;
 };
 
+/* Where a contiguous range is to be looked for. */
+struct pcpi_search {
+	uint32_t from, end;    /* page indices, in one arena */
+	uint32_t pages;	       /* at least 1 */
+	uint64_t align_pages;  /* of addresses; a power of two */
+	const uint32_t *used;  /* [nr_used] pages that no candidate has */
+	unsigned nr_used;
+};
+
+/* A candidate, by how many of its pages are not free. */
+struct pcpi_candidate {
+	uint32_t pfn;
+	uint32_t missing; /* more than pages: there is none */
+};
+
+/* A range whose free pages nobody else gets. */
+struct pcpi_isolation {
+	uint32_t pfn, pages; /* 0 pages: none */
+	uint32_t got;
+};
+
 struct pcpi_zone {
 	/* c: fixed after init, z: zone lock, g: grow lock, a: atomic */
 	struct pcpi_lock lock PCPI_ALIGNED(PCPI_CACHELINE);
@@ -72,6 +96,8 @@ struct pcpi_zone {
 	uint64_t reserve;		   /* z, read by anyone: Z5 */
 	uint8_t level[3];		   /* a: pcpi_level, by watcher (watch.h) */
 	uint32_t live_caches;		   /* a */
+	uint32_t disable_depth;		   /* a: threads lock of the heap */
+	struct pcpi_isolation isolated;	   /* z */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */
 	struct pcpi_space *space;	   /* c */
@@ -161,6 +187,18 @@ uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages);
  * so that others may hold too much. */
 bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by);
 
+/* One disable more (+1) or less (-1): depots and numbers follow.  What is in the
+ * depots stays there. */
+void pcpi_zone_disable(struct pcpi_zone *z, int by);
+
+/* With a cache's mark set after it saw no claim: whether blocks of the zone
+ * must stay out of it (docs/memory-order.md, "Disabled caches"). */
+static inline bool pcpi_zone_is_disabled(const struct pcpi_zone *z)
+{
+	/* acquire: pairs with pcpi_zone_disable(). */
+	return pcpi_load_acquire(&z->disable_depth) > 0;
+}
+
 /* A copy of the numbers for caches. */
 struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z);
 
@@ -174,6 +212,44 @@ uint64_t pcpi_zone_depot_pages(const struct pcpi_zone *z);
 /* Adds the free blocks of each order; holds the lock for 64 chunks at a time. */
 void pcpi_zone_count_free(struct pcpi_zone *z,
 			  uint64_t counts[PCPI_MAX_ORDER + 1]);
+
+/* ---- Ranges of any length (zone_range.c) ---- */
+
+/* Looks for a candidate with fewer missing pages than *best has.  A hint: other
+ * threads go on.  Cost: the bits of all candidates, 64 chunks a hold at most. */
+void pcpi_zone_search(struct pcpi_zone *z, const struct pcpi_search *s,
+		      struct pcpi_candidate *best);
+
+/* Longest range for the next: one hold. */
+uint32_t pcpi_zone_take_range_max(const struct pcpi_zone *z);
+
+/* Takes a range that is all free; false: it isn't, nothing was done. */
+bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+
+/* Gives a taken range back. */
+void pcpi_zone_give_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+
+/*
+ * Takes what is free of a range, and from now on what comes back of it; one
+ * isolation a zone, kept by a lock of the caller.  Returns whether it is whole.
+ */
+bool pcpi_zone_isolate(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+
+/* Whether the isolated range is whole. */
+bool pcpi_zone_isolated_whole(struct pcpi_zone *z);
+
+/* Ends the isolation: with a whole range handed out, or with all that was taken
+ * given back; then *missing is a page that was not there. */
+bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint32_t *missing);
+
+/* Blocks have come into the buddy while a range is isolated. */
+void pcpi_zone_isolate_more_locked(struct pcpi_zone *z, unsigned order,
+				   const uint32_t *pfns, uint32_t n);
+
+/* The lock, for zone_range.c; the second also brings flags and hints up to
+ * date. */
+void pcpi_zone_hold(struct pcpi_zone *z);
+void pcpi_zone_hold_end(struct pcpi_zone *z);
 
 bool pcpi_zone_check(struct pcpi_zone *z);
 

@@ -202,6 +202,31 @@ void pcpa_free_bulk(struct pcpa_heap *heap, void **blocks, size_t n);
 void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned order, void **blocks,
 			  size_t n);
 
+/* ---- Contiguous ranges -------------------------------------------------- */
+
+/*
+ * Returns `pages` base pages in one piece inside one arena, aligned to
+ * align_pages base pages (a power of two; 1: none); it may cross huge pages.
+ * Flags and node as for pcpa_alloc().  Where no such range is free, all caches
+ * are drained for it, and then the heap grows by what it needs; an alignment above
+ * a huge page may need up to as much again.  NULL with errno: ENOMEM, where all of that
+ * failed or what is missing is in use; EINVAL for 0 pages, more than a node's
+ * maximum, an alignment that is no power of two or larger than the heap's
+ * address space, an unknown flag or a node that the heap doesn't use; ENODEV as
+ * for pcpa_alloc().  It counts as one block in *_total and used_blocks.
+ * Cost: a search of the node's bits, some ns for each possible place; at worst
+ * four drains and as many searches.  Not for hot paths.
+ */
+void *pcpa_alloc_contig(struct pcpa_heap *heap, size_t pages, size_t align_pages,
+			unsigned flags);
+
+/*
+ * Frees a range whole; NULL is allowed.  A start or a number of pages that is
+ * not that of a range is counted (bad_frees), reported once and refused, as is a
+ * range or a part of it that is passed to the frees of blocks.
+ */
+void pcpa_free_contig(struct pcpa_heap *heap, void *start, size_t pages);
+
 /* ---- Queries ------------------------------------------------------------ */
 
 /* Order of an allocated block, or -EINVAL. */
@@ -290,6 +315,28 @@ int pcpa_heap_tick(struct pcpa_heap *heap);
  * same node waits for up to 64 MiB of it, allocations that need none don't.
  */
 size_t pcpa_heap_trim(struct pcpa_heap *heap, size_t keep_bytes);
+
+/*
+ * Empties all caches and the depot of a node (an os number, or -1: all nodes) and
+ * keeps them empty until pcpa_cache_enable(): blocks come from and go to the
+ * buddy directly, and statistics are exact.  Nests: the caches work again after
+ * as many enables, node by node.  Requires nothing of the callers, who go on;
+ * blocks that a thread has on their way from its cache at the moment of the
+ * return count as used until it goes on.
+ * Returns 0; -EINVAL for a node that the heap doesn't use; -ENODEV in a forked
+ * child; or -ETIMEDOUT when a thread stayed inside the library for 100 ms, or,
+ * with PCPA_HEAP_NO_IPI, when one that has a cache made no call in that time:
+ * nothing is disabled then, and there is nothing to enable.
+ * Cost: as pcpa_heap_drain(); while it lasts, the buddy's lock for each call.
+ */
+int pcpa_cache_disable(struct pcpa_heap *heap, int node);
+
+/*
+ * Ends one disable of the node, or of each node (-1).  Returns 0; -EINVAL for a
+ * node that the heap doesn't use or, with nothing changed, where one of them is
+ * not disabled; -ENODEV in a forked child.
+ */
+int pcpa_cache_enable(struct pcpa_heap *heap, int node);
 
 /* ---- Observation -------------------------------------------------------- */
 

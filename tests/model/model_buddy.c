@@ -8,6 +8,9 @@
  * one reference, with a geometry of its own.  A step takes, gives, or adds
  * chunks at random; after it:
  *   - every page that was handed out was free before, and aligned;
+ *   - a range is as free as the reference says, and so is the first run in it,
+ *     which can be taken, whatever its length, and be given back as it is or as
+ *     single pages;
  *   - the free pages are the same, and so are the blocks by order, where the
  *     reference counts the largest aligned runs by brute force;
  *   - a take succeeded iff the reference has a block of that order;
@@ -21,6 +24,7 @@
 #include "buddy_core.h"
 
 #define MAX_BULK 100
+#define MAX_RANGES 16
 #define MAX_PAGES (12u << PCPI_MAX_ORDER)
 
 static uint64_t seed, step_now;
@@ -30,11 +34,17 @@ struct block {
 	unsigned order;
 };
 
+struct range {
+	uint32_t at, pages;
+};
+
 struct world {
 	struct core core;
 	uint8_t free[MAX_PAGES]; /* the reference */
 	struct block held[MAX_PAGES];
 	uint32_t held_count;
+	struct range ranges[MAX_RANGES];
+	uint32_t range_count;
 	uint32_t added; /* chunks */
 };
 
@@ -225,6 +235,58 @@ static void step_halve(struct world *w, uint64_t random)
 	h->order = half;
 }
 
+/* A random range of what is managed: its free pages are counted, and the first
+ * run of them, or a part of it, is taken. */
+static void step_range(struct world *w, uint64_t random)
+{
+	uint32_t managed = w->added << w->core.top_order, from, pages, free = 0;
+	uint32_t run, first, i;
+
+	if (managed == 0)
+		return;
+	from = (uint32_t)(core_random(&random) % managed);
+	pages = 1 + (uint32_t)(core_random(&random) % (managed - from));
+	if (core_random(&random) % 2 == 0)
+		pages = 1 + pages % 40;
+	pages = pcpi_min(pages, managed - from);
+	for (i = 0; i < pages; i++)
+		free += w->free[from + i];
+	MUST(w, CORE_DO(&w->core, range_free, w->core.first + from, pages) ==
+			free);
+	run = CORE_DO(&w->core, range_run, w->core.first + from, pages, &first);
+	MUST(w, (run == 0) == (free == 0));
+	if (run == 0)
+		return;
+	first -= w->core.first;
+	for (i = from; i < first; i++)
+		MUST(w, !w->free[i]);
+	for (i = first; i < first + run; i++)
+		MUST(w, w->free[i]);
+	MUST(w, first + run == from + pages || !w->free[first + run]);
+	run = 1 + (uint32_t)(core_random(&random) % run);
+	CORE_DO(&w->core, range_take, w->core.first + first, run);
+	memset(&w->free[first], 0, run);
+	w->ranges[w->range_count++] = (struct range){first, run};
+}
+
+/* A range goes back whole, or becomes pages that are held one by one. */
+static void step_range_end(struct world *w, uint64_t random)
+{
+	struct range r;
+
+	if (w->range_count == 0)
+		return;
+	r = w->ranges[--w->range_count];
+	if (core_random(&random) % 2 == 0) {
+		CORE_DO(&w->core, range_give, w->core.first + r.at, r.pages);
+		memset(&w->free[r.at], 1, r.pages);
+		return;
+	}
+	for (uint32_t i = 0; i < r.pages; i++)
+		w->held[w->held_count++] =
+			(struct block){w->core.first + r.at + i, 0};
+}
+
 static void step_add(struct world *w)
 {
 	uint32_t chunk = 1u << w->core.top_order;
@@ -249,6 +311,10 @@ static void step(struct world *w, uint64_t r, bool filling)
 		step_add(w);
 	else if (r % 100 < 5)
 		step_halve(w, r >> 32);
+	else if (r % 100 < 10 && w->range_count < MAX_RANGES)
+		step_range(w, r | 1);
+	else if (r % 100 < 15)
+		step_range_end(w, r | 1);
 	else if (r % 100 < (filling ? 60 : 40))
 		step_take(w, order, n);
 	else
@@ -269,6 +335,12 @@ static void finish(struct world *w, uint64_t *state)
 	}
 	while (w->held_count != 0)
 		step_give(w, 1, true, 1);
+	while (w->range_count != 0) {
+		struct range r = w->ranges[--w->range_count];
+
+		CORE_DO(&w->core, range_give, w->core.first + r.at, r.pages);
+		memset(&w->free[r.at], 1, r.pages);
+	}
 	compare(w);
 	core_counts(&w->core, counts);
 	MUST(w, counts[w->core.top_order] == w->added);

@@ -20,7 +20,10 @@
  *   - a block's contents are as they were written, or zero with PCPA_ZERO;
  *   - refused frees were counted, and no other;
  *   - free + cached + depot + used = managed, used as in the reference, for each
- *     node, and the invariants of zones and caches hold.
+ *     node, and the invariants of zones and caches hold;
+ *   - while a node's caches are disabled nothing is in them or in its depots.
+ * Contiguous ranges are held to the same: any length, any alignment, out of pages
+ * that aren't out, or a failure where there is no such run and no room to grow.
  */
 #include <errno.h>
 #include <pcpalloc/pcpalloc.h>
@@ -59,6 +62,7 @@ static uint8_t out[MAX_PAGES]; /* the reference */
 static struct block held[MAX_PAGES];
 static size_t held_count;
 static uint64_t held_pages[NODES], bad_count, failures;
+static unsigned depths[NODES]; /* of disables */
 
 static __attribute__((noreturn)) void fail(const char *what, int line)
 {
@@ -193,29 +197,39 @@ static uint64_t mix(uint64_t stamp, size_t i)
 }
 
 /* The first and the last word of each page. */
-static void block_write(const struct block *b)
+static void pages_write(char *addr, size_t pages, uint64_t stamp)
 {
 	size_t words = page / sizeof(uint64_t);
 
-	for (size_t i = 0; i < (size_t)1 << b->order; i++) {
-		uint64_t *p = (uint64_t *)(void *)(b->addr + i * page);
+	for (size_t i = 0; i < pages; i++) {
+		uint64_t *p = (uint64_t *)(void *)(addr + i * page);
 
-		p[0] = mix(b->stamp, i);
+		p[0] = mix(stamp, i);
 		p[words - 1] = ~p[0];
 	}
 }
 
-static void block_check(const struct block *b)
+static void pages_check(const char *addr, size_t pages, uint64_t stamp)
 {
 	size_t words = page / sizeof(uint64_t);
 
-	for (size_t i = 0; i < (size_t)1 << b->order; i++) {
+	for (size_t i = 0; i < pages; i++) {
 		const uint64_t *p =
-			(const uint64_t *)(const void *)(b->addr + i * page);
+			(const uint64_t *)(const void *)(addr + i * page);
 
-		MUST(p[0] == mix(b->stamp, i));
+		MUST(p[0] == mix(stamp, i));
 		MUST(p[words - 1] == ~p[0]);
 	}
+}
+
+static void block_write(const struct block *b)
+{
+	pages_write(b->addr, (size_t)1 << b->order, b->stamp);
+}
+
+static void block_check(const struct block *b)
+{
+	pages_check(b->addr, (size_t)1 << b->order, b->stamp);
 }
 
 static bool is_zero(const char *addr, size_t bytes)
@@ -415,6 +429,8 @@ static void step_free_bad(void)
 	bad_count++;
 }
 
+#include "heap_ranges.h"
+
 static void step_flush(void)
 {
 	MUST(pcpa_thread_flush(heap) == 0);
@@ -496,6 +512,10 @@ static const struct step {
 	{"free_bulk", 7, step_free_bulk},
 	{"free_bulk_sized", 5, step_free_bulk_sized},
 	{"free_bad", 4, step_free_bad},
+	{"contig", 5, step_contig},
+	{"free_contig", 4, step_free_contig},
+	{"disable", 1, step_disable},
+	{"enable", 2, step_enable},
 	{"flush", 2, step_flush},
 	{"drain", 1, step_drain},
 	{"trim", 2, step_trim},
@@ -535,6 +555,7 @@ static void node_walk(unsigned node)
 	MUST(s.managed_pages == s.free_pages + s.cached_pages + s.depot_pages +
 					s.used_pages);
 	MUST(s.used_pages == held_pages[node]);
+	MUST(depths[node] == 0 || s.cached_pages + s.depot_pages == 0);
 	MUST(s.managed_pages * page <= NODE_BYTES);
 	MUST(pcpi_zone_check(&heap->env.zones[node]));
 }
@@ -551,8 +572,8 @@ static void walk(void)
 		MUST(pcpi_cache_check(c));
 	pcpi_lock_drop(&heap->threads_lock);
 	MUST(pcpa_stats_read(heap, -1, &s) == 0);
-	MUST(s.used_blocks == held_count);
-	MUST(s.alloc_total - s.free_total == held_count);
+	MUST(s.used_blocks == held_count + range_count);
+	MUST(s.alloc_total - s.free_total == held_count + range_count);
 	MUST(s.bad_frees == bad_count);
 	MUST(s.failed_total == failures);
 }
@@ -621,6 +642,10 @@ static void heap_finish(void)
 		worker_run(&workers[i], end);
 	while (held_count > 0)
 		pcpa_free(heap, block_goes(held_count - 1));
+	while (range_count > 0)
+		step_free_contig();
+	while (depths[0] + depths[1] > 0)
+		step_enable();
 	step_drain();
 	walk();
 	MUST(pcpa_heap_destroy(heap) == 0);

@@ -41,6 +41,8 @@
  *   M4  The owner's next call after a claim that was given up settles it.
  *   M5  Nobody waits for ever (spin's invalid end states); and the owner has
  *       no statement that waits for a claim.
+ *   M6  From a disable that has emptied the ring to its enable nothing is put
+ *       into it.
  *
  * Variants, by -D to spin
  *   (none)                   as above                            correct
@@ -50,11 +52,24 @@
  *   RSEQ                     hits are sequences                  correct
  *   RSEQ + NO_IPI            both                                correct
  *   RSEQ + NO_RESTART        nobody is sent back                 M1 fails
+ *   DISABLE                  each sweep is that of a disable: it says so
+ *                            before it claims, and keeps hits out until the
+ *                            enable; the owner's slow way asks with
+ *                            the mark set                        correct
+ *   NO_IPI + DISABLE         the owner is asked after hits are kept out,
+ *                            and once it has answered claimed without
+ *                            a membarrier: it marks by exchange  correct
  *   NO_MEMBARRIER            the barrier is forgotten            M1 fails
  *   EXCHANGE + PLAIN_CLAIM   the drainer's exchange is forgotten M1 fails
  *   PLAIN_SETTLE             the owner stores NONE over PENDING
  *                            without comparing                   M1, M2 fail
  *   SETTLE_LATE              the owner empties the ring first    M2 fails
+ *   DISABLE + ASK_EARLY      the owner asks before it marks      M6 fails
+ *   DISABLE + HITS_IN        claims don't keep hits out          M6 fails
+ *   NO_IPI + DISABLE + NO_ANSWER
+ *                            nobody waits for the answer         M1 fails
+ *   NO_IPI + DISABLE + PLAIN_MARK
+ *                            the owner marks by a store          M1 fails
  */
 
 #ifndef CALLS
@@ -74,12 +89,15 @@
 #define CLAIM 0
 #define BUSY 1
 #define RING 2
+#define DEPTH 3
 
 /* Memory: ring is the number of blocks in it. */
 byte claim = NONE;
 byte busy = 0;
 byte ring = 0;
 bit drain_lock = 0;
+byte depth = 0;    /* of disables */
+bit claim_off = 0; /* a bit of claim, read with it */
 
 /* One buffer for both drainers: the lock between them drains it. */
 chan owner_stores = [BUFFER] of { byte, byte };
@@ -97,6 +115,8 @@ bit restarted = 0;
 byte owner_inside = 0;
 byte drainers_inside = 0;
 bool owed = false; /* a drainer gave up and nobody emptied the ring since */
+byte kept = 0; /* disables that hold */
+bool pushing = false;
 byte put_in = 0;
 byte depot = 0;
 byte drainers_done = 0;
@@ -110,6 +130,7 @@ inline write_memory(address, value)
 		claim = value
 	:: address == BUSY -> busy = value
 	:: address == RING -> ring = value
+	:: address == DEPTH -> depth = value
 	fi
 }
 
@@ -139,6 +160,11 @@ inline owner_mark()
 {
 #ifdef EXCHANGE
 	atomic { empty(owner_stores) -> busy = 1 }
+#elif defined(NO_IPI) && defined(DISABLE) && !defined(PLAIN_MARK)
+	if
+	:: claim_off -> atomic { empty(owner_stores) -> busy = 1 }
+	:: else -> owner_stores ! BUSY, 1
+	fi
 #else
 	owner_stores ! BUSY, 1
 #endif
@@ -240,14 +266,42 @@ inline owner_settle()
 
 inline ring_push()
 {
-	owner_enter();
+	atomic {
+		assert(drainers_inside == 0); /* M1 */
+		assert(kept == 0); /* M6 */
+		owner_inside = 1;
+		pushing = true
+	};
 	ring_read(blocks);
 	ring_write(blocks + 1);
 	atomic {
 		put_in++;
-		blocks = 0
+		blocks = 0;
+		pushing = false
 	};
 	owner_unmark()
+}
+
+/* The block goes where the locks are. */
+inline around()
+{
+	owner_unmark();
+	atomic {
+		put_in++;
+		depot++
+	}
+}
+
+inline claim_read()
+{
+	atomic {
+		seen = claim;
+#ifdef HITS_IN
+		off = 0
+#else
+		off = claim_off
+#endif
+	}
 }
 
 /* The kernel looks before each step of a sequence, so the last is one with its
@@ -258,22 +312,33 @@ inline sequence_push()
 		in_sequence = 1;
 		restarted = 0
 	};
-	seen = claim;
+	claim_read();
 	ring_read(blocks);
 	atomic {
 		nfull(owner_stores) ->
 		if
-		:: seen == NONE && !restarted ->
+		:: seen == NONE && !off && !restarted ->
 			assert(drainers_inside == 0); /* M1 */
 			owner_stores ! RING, blocks + 1;
 			ring_newest = blocks + 1;
 			ring_stores++;
-			put_in++
-		:: else -> seen = CLAIMED /* for any reason: the slow way */
+			put_in++;
+			hit = true
+		:: else /* the slow way */
 		fi;
 		in_sequence = 0;
 		blocks = 0
 	}
+}
+
+/* A hit doesn't look at the claim before it marks. */
+inline hit_mark()
+{
+#ifdef EXCHANGE
+	owner_mark()
+#else
+	owner_stores ! BUSY, 1
+#endif
 }
 
 inline hot_push()
@@ -281,10 +346,12 @@ inline hot_push()
 #ifdef RSEQ
 	sequence_push()
 #else
-	owner_mark();
-	seen = claim;
+	hit_mark();
+	claim_read();
 	if
-	:: seen == NONE -> ring_push()
+	:: seen == NONE && !off ->
+		ring_push();
+		hit = true
 	:: else -> owner_unmark()
 	fi
 #endif
@@ -293,32 +360,40 @@ inline hot_push()
 /* Puts one block in: the hot way, or the slow one on any claim. */
 inline owner_call()
 {
+	hit = false;
 	hot_push();
 	if
-	:: seen == NONE
+	:: hit
 	:: else ->
 		owner_settle();
+#ifdef ASK_EARLY
+		seen_depth = depth;
+#endif
 		owner_mark();
 		seen = claim;
 		if
-		:: seen == CLAIMED ->
-			/* Around: the block goes where the locks are. */
-			owner_unmark();
-			atomic {
-				put_in++;
-				depot++
-			}
-		:: else -> ring_push()
-		fi
+		:: seen == CLAIMED -> around()
+		:: else ->
+#ifndef ASK_EARLY
+			seen_depth = depth;
+#endif
+			if
+			:: seen_depth > 0 -> around()
+			:: else -> ring_push()
+			fi
+		fi;
+		seen_depth = 0
 	fi;
+	off = 0;
 	/* M2, where no drainer is in the middle of a claim */
 	assert(!owed || claim != NONE || len(drainer_stores) > 0)
 }
 
 active proctype owner()
 {
-	byte seen, blocks, calls;
-	bool accepted;
+	byte seen, blocks, calls, seen_depth;
+	bool accepted, hit;
+	bit off;
 
 	do
 	:: calls < CALLS ->
@@ -380,32 +455,127 @@ inline ring_take()
 	}
 }
 
+inline lock_take()
+{
+	atomic { drain_lock == 0 -> drain_lock = 1 }
+}
+
+inline lock_drop()
+{
+	atomic { empty(drainer_stores) -> drain_lock = 0 }
+}
+
+/* With OFF set: what the owner answers it has read with OFF. */
+inline owner_ask()
+{
+#ifdef NO_IPI
+	if
+	:: claim == NONE -> claim = PENDING; owed = true
+	:: else
+	fi
+#else
+	skip
+#endif
+}
+
+inline depth_change(to)
+{
+	lock_take();
+	drainer_stores ! DEPTH, to;
+	atomic {
+		empty(drainer_stores) ->
+		if
+		:: depth > 0 && !claim_off -> claim_off = 1; owner_ask()
+		:: depth == 0 -> claim_off = 0
+		:: else
+		fi
+	};
+	lock_drop()
+}
+
+/* Until the owner has answered, or the deadline; then as in other heaps, but
+ * without a membarrier. */
+inline answered_take()
+{
+	do
+#ifndef NO_ANSWER
+	:: claim != PENDING -> break
+#endif
+	:: true -> break
+	od;
+	lock_take();
+	if
+#ifdef NO_ANSWER
+	:: true ->
+#else
+	:: claim != PENDING ->
+#endif
+		atomic { empty(drainer_stores) -> claim = CLAIMED };
+		busy_await()
+	:: else
+	fi
+}
+
+inline busy_await()
+{
+	do
+	:: busy == 0 ->
+		ring_take();
+		emptied = true;
+		break
+	:: true -> /* the deadline */
+		claim_give_up();
+		break
+	od
+}
+
+/* Holds for a while, if it has emptied the ring. */
+inline disable_hold()
+{
+	if
+	:: emptied ->
+		atomic {
+			kept++;
+			assert(!pushing); /* M6 */
+			assert((ring_stores > 0 -> ring_newest : ring) == 0)
+		};
+		kept--
+	:: else
+	fi;
+	emptied = false;
+	depth_change(depth - 1)
+}
+
 active [DRAINERS] proctype drainer()
 {
 	byte taken, sweeps;
+	bool emptied;
 
 	do
 	:: sweeps < SWEEPS ->
 		sweeps++;
-		atomic { drain_lock == 0 -> drain_lock = 1 };
-#ifdef NO_IPI
+#ifdef DISABLE
+		depth_change(depth + 1);
+#endif
+#if defined(NO_IPI) && defined(DISABLE)
+		answered_take();
+#elif defined(NO_IPI)
+		lock_take();
 		claim_give_up();
 #else
+		lock_take();
 		claim_set();
-		do
-		:: busy == 0 ->
-			ring_take();
-			break
-		:: true -> /* the deadline */
-			claim_give_up();
-			break
-		od;
+		busy_await();
 #endif
-		atomic { empty(drainer_stores) -> drain_lock = 0 };
+		lock_drop();
 		atomic {
 			depot = depot + taken;
 			taken = 0
 		}
+#ifdef DISABLE
+		;
+		disable_hold()
+#endif
 	:: break
 	od;
 	drainers_done++

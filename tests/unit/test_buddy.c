@@ -77,6 +77,65 @@ Test(buddy, add_of_some_chunks_leaves_the_others_unmanaged)
 	}
 }
 
+Test(buddy, range_is_taken_out_of_the_blocks_around_it)
+{
+	FOR_BOTH(c)
+	{
+		uint32_t first = 0;
+
+		core_make_free(&c, c.kind, FIRST, 2, 9);
+		/* From page 509 of the first chunk to page 70 of the second. */
+		CORE_DO(&c, range_take, FIRST + 509, 74);
+		MUST_COUNT(&c, 2, 0, 1, 2, 2, 2, 1, 2, 2);
+		cr_assert_eq(CORE_ASK(&c, free_pages), 1024 - 74);
+		cr_assert_eq(CORE_DO(&c, range_free, FIRST, 1024), 1024 - 74);
+		cr_assert_eq(CORE_DO(&c, range_free, FIRST + 509, 74), 0);
+		cr_assert_eq(CORE_DO(&c, range_free, FIRST + 508, 76), 2);
+		cr_assert_eq(CORE_DO(&c, range_run, FIRST, 1024, &first), 509);
+		cr_assert_eq(first, FIRST);
+		cr_assert_eq(CORE_DO(&c, range_run, FIRST + 509, 74, &first), 0);
+		cr_assert_eq(CORE_DO(&c, range_run, FIRST + 510, 76, &first), 3);
+		cr_assert_eq(first, FIRST + 583);
+		CORE_DO(&c, range_give, FIRST + 509, 74);
+		MUST_COUNT(&c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2);
+		core_unmake(&c);
+	}
+}
+
+Test(buddy, range_of_what_is_not_managed_has_nothing_free)
+{
+	FOR_BOTH(c)
+	{
+		uint32_t first = 0;
+
+		core_make(&c, c.kind, FIRST, 3, 9);
+		CORE_DO(&c, add, FIRST + 512, 512);
+		cr_assert_eq(CORE_DO(&c, range_free, FIRST, 512), 0);
+		cr_assert_eq(CORE_DO(&c, range_free, FIRST, 1536), 512);
+		cr_assert_eq(CORE_DO(&c, range_run, FIRST, 1536, &first), 512);
+		cr_assert_eq(first, FIRST + 512);
+		core_unmake(&c);
+	}
+}
+
+Test(buddy, range_that_is_not_all_free_traps_on_take, .signal = SIGILL)
+{
+	struct core c;
+
+	core_make_free(&c, CORE_BITMAP, FIRST, 1, 9);
+	CORE_DO(&c, range_take, FIRST + 100, 1);
+	CORE_DO(&c, range_take, FIRST + 60, 41);
+}
+
+Test(buddy, range_that_is_free_in_part_traps_on_give, .signal = SIGILL)
+{
+	struct core c;
+
+	core_make_free(&c, CORE_BITMAP, FIRST, 1, 9);
+	CORE_DO(&c, range_take, FIRST + 60, 41);
+	CORE_DO(&c, range_give, FIRST + 60, 42);
+}
+
 Test(buddy, is_free_outside_the_range_is_false)
 {
 	FOR_BOTH(c)

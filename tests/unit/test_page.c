@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* test_page.c - the order bytes: their encoding, and that neighbours stay. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "page.h"
@@ -62,6 +63,9 @@ Test(page, states_are_told_apart_by_the_byte)
 	seen[PCPI_PAGE_NONE] = true;
 	cr_expect_not(seen[PCPI_PAGE_TAIL]);
 	seen[PCPI_PAGE_TAIL] = true;
+	seen[PCPI_PAGE_CONTIG] = true;
+	cr_expect_not(seen[PCPI_PAGE_ISOLATED]);
+	seen[PCPI_PAGE_ISOLATED] = true;
 	for (unsigned o = 0; o <= PCPI_MAX_ORDER; o++) {
 		pcpi_page_mark(orders, BLOCK, o);
 		cr_expect_not(seen[orders[BLOCK]]);
@@ -82,4 +86,71 @@ Test(page, small_blocks_mark_their_own_bytes_at_any_place)
 				if (i < at || i >= at + (1u << o))
 					cr_assert_eq(orders[i], OTHER);
 		}
+}
+
+Test(page, range_of_any_length_fills_its_own_bytes)
+{
+	for (uint32_t at = 0; at < 10; at++)
+		for (uint32_t n = 1; n < 40; n++) {
+			memset(orders, OTHER, sizeof(orders));
+			pcpi_page_fill_range(orders, at, n, PCPI_PAGE_TAIL);
+			for (uint32_t i = 0; i < 64; i++)
+				cr_assert_eq(orders[i], i < at || i >= at + n
+								? OTHER
+								: PCPI_PAGE_TAIL);
+		}
+}
+
+Test(page, contiguous_range_ends_at_the_next_first_page)
+{
+	memset(orders, 0, sizeof(orders));
+	pcpi_page_fill_range(orders, 4, 7, PCPI_PAGE_TAIL);
+	pcpi_page_write(orders, 4, PCPI_PAGE_CONTIG);
+	cr_expect_eq(pcpi_page_contig(orders, 4, 64), 7);
+	cr_expect_eq(pcpi_page_contig(orders, 4, 5), 5, "as far as asked");
+	cr_expect_eq(pcpi_page_contig(orders, 5, 64), 0);
+	cr_expect_eq(pcpi_page_contig(orders, 11, 64), 0);
+	pcpi_page_mark(orders, 11, 0);
+	cr_expect_eq(pcpi_page_contig(orders, 4, 64), 7);
+	pcpi_page_write(orders, 11, PCPI_PAGE_CONTIG);
+	cr_expect_eq(pcpi_page_contig(orders, 4, 64), 7);
+	pcpi_page_write(orders, 11, PCPI_PAGE_ISOLATED);
+	cr_expect_eq(pcpi_page_contig(orders, 4, 64), 7);
+}
+
+/* ---- Beside the free of a range before it: P2 ------------------------------------- */
+
+static bool stop_marking;
+
+static void *mark_and_clear(void *arg)
+{
+	unsigned order = *(unsigned *)arg;
+
+	while (!pcpi_load_relaxed(&stop_marking)) {
+		if (order > PCPI_MAX_ORDER) {
+			pcpi_page_mark_range(orders, BLOCK, 20);
+			pcpi_page_fill_range(orders, BLOCK, 20, PCPI_PAGE_NONE);
+		} else {
+			pcpi_page_mark(orders, BLOCK, order);
+			pcpi_page_clear(orders, BLOCK, order);
+		}
+	}
+	return NULL;
+}
+
+/* One past the orders stands for a range. */
+Test(page, first_byte_is_a_tail_at_no_time)
+{
+	for (unsigned order = 0; order <= PCPI_MAX_ORDER + 1; order++) {
+		pthread_t t;
+
+		stop_marking = false;
+		memset(orders, 0, sizeof(orders));
+		cr_assert_eq(pthread_create(&t, NULL, mark_and_clear, &order), 0);
+		for (unsigned i = 0; i < 1000000; i++)
+			cr_assert_neq(pcpi_page_read(orders, BLOCK),
+				      PCPI_PAGE_TAIL, "order %u", order);
+		pcpi_store_relaxed(&stop_marking, true);
+		cr_assert_eq(pthread_join(t, NULL), 0);
+	}
 }
