@@ -39,6 +39,7 @@
 
 #include <errno.h>
 
+#include "annotate.h"
 #include "atomics.h"
 #include "bits.h"
 #include "check.h"
@@ -477,6 +478,7 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node_pos,
 		describe(space, w, bytes, out);
 		w->next += bytes;
 		node->used_bytes += bytes;
+		pcpi_annotate_add(out->base, (size_t)bytes);
 		return 0;
 	}
 	return -ENOMEM;
@@ -493,6 +495,7 @@ int pcpi_arena_give_back(struct pcpi_space *space,
 			      PCPI_ADVISE_DONTNEED);
 	if (rc != 0)
 		return rc;
+	pcpi_annotate_remove(arena->base, (size_t)arena->bytes);
 	if (w->backing != PCPA_BACKING_HUGETLB)
 		pcpi_sys->decommit(arena->base, (size_t)arena->bytes);
 	space->nodes[w->node].used_bytes -= arena->bytes;

@@ -27,6 +27,7 @@
 #include <pcpalloc/stats.h>
 
 #include "arena.h"
+#include "checks.h"
 #include "pcp.h"
 #include "pcp_hot.h"
 #include "sys/sys.h"
@@ -41,6 +42,7 @@ struct pcpa_heap {
 	struct pcpi_hot hot; /* c */
 
 	struct pcpi_pcp_env env;
+	struct pcpi_checks checks; /* where env.watched */
 	const struct pcpi_topo *topo; /* c */
 	struct pcpi_space space;
 	unsigned nr_zones;	      /* c */
@@ -141,6 +143,17 @@ uint32_t pcpi_route_take(const struct pcpi_request *req, uint32_t *pfns,
 
 /* Frees a checked block of a known order. */
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order);
+
+/* ---- badfree.c ---- */
+
+/* Why a pointer can't be freed; NULL: it can, *pfn and *order are set. */
+const char *pcpi_free_fault(const struct pcpa_heap *heap, const void *block,
+			    uint32_t *pfn, unsigned *order);
+
+/* Counts a free that is refused, says it once, and aborts with
+ * PCPA_HEAP_CHECKS.  said: the order that the caller has named, or -1. */
+void pcpi_free_refuse(struct pcpa_heap *heap, const void *block,
+		      const char *why, int said);
 
 /* ---- stats.c ---- */
 

@@ -10,7 +10,7 @@
  *     0          in the buddy, or not backed      a free of it is refused
  *     order + 1  first page of a block that is out of the buddy
  *     0x80       a further page of such a block   a free of it is refused
- *     | 0x40     with PCPA_HEAP_CHECKS: the block is in a cache or depot
+ *     | 0x40     on watched heaps (checks.h): nobody has the block
  *
  * P1  The bytes of a block belong to its holder; the buddy's pages to nobody.
  *
@@ -55,12 +55,18 @@ static inline void pcpi_page_fill(uint8_t *orders, uint32_t pfn, unsigned order,
 		pcpi_store_relaxed(&words[i], value * UINT64_C(0x0101010101010101));
 }
 
-/* A block has left the buddy. */
-static inline void pcpi_page_mark(uint8_t *orders, uint32_t pfn, unsigned order)
+/* A block has left the buddy; flags: PCPI_PAGE_HELD or 0. */
+static inline void pcpi_page_mark_as(uint8_t *orders, uint32_t pfn,
+				     unsigned order, unsigned flags)
 {
 	if (order > 0)
 		pcpi_page_fill(orders, pfn, order, PCPI_PAGE_TAIL);
-	pcpi_page_write(orders, pfn, order + 1);
+	pcpi_page_write(orders, pfn, (order + 1) | flags);
+}
+
+static inline void pcpi_page_mark(uint8_t *orders, uint32_t pfn, unsigned order)
+{
+	pcpi_page_mark_as(orders, pfn, order, 0);
 }
 
 /* A block is about to enter it. */

@@ -30,6 +30,7 @@
  */
 #include <errno.h>
 
+#include "annotate.h"
 #include "heap.h"
 #include "list.h"
 #include "rcu.h"
@@ -166,7 +167,9 @@ int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
 		pcpi_thread_flush(heap);
 	pcpi_lock_take(&heap->drain_lock);
 	pcpi_rcu_read_lock();
+	pcpi_annotate_claim_begin();
 	err = caches_empty(heap, wait_ns, moved);
+	pcpi_annotate_claim_end();
 	pcpi_rcu_read_unlock();
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);

@@ -33,9 +33,11 @@
 
 #include "arena.h"
 #include "buddy.h"
+#include "checks.h"
 #include "depot.h"
 #include "lock.h"
 #include "policy.h"
+#include "quarantine.h"
 
 /* Ring room beyond a cache's high: what a refill and one chunk of a bulk free
  * may add before the threshold is looked at. */
@@ -52,6 +54,7 @@ struct pcpi_zone_config {
 	unsigned batch_pages, high_pages, high_fraction;
 	bool legacy, fixed;
 	uint64_t max_pages;
+	struct pcpi_checks *checks; /* of a watched heap, or NULL */
 };
 
 struct pcpi_zone {
@@ -85,6 +88,7 @@ struct pcpi_zone {
 	uint32_t nr_arenas;	       /* g, read by anyone */
 
 	struct pcpi_depot depots[PCPI_PCP_ORDERS];
+	struct pcpi_quarantine *quarantine; /* c: of a watched heap, or NULL */
 };
 
 /* buddy_meta is zero memory of pcpi_buddy_meta_bytes().  Returns 0 or -ENOMEM
