@@ -56,6 +56,8 @@ static void block_say(const struct pcpa_heap *heap, const void *block,
 	if (heap->checks.notes)
 		pcpi_checks_say(&heap->checks, pfn,
 				pcpi_zone_of(&heap->env, pfn)->config.os_node, now);
+	else
+		pcpi_checks_say_here(&heap->checks, now);
 }
 
 /* Says whose the address is: of this heap, another, or none. */
@@ -77,10 +79,9 @@ static void owner_say(const struct pcpa_heap *heap, const void *block)
 		block_say(owner, block, now);
 	} else {
 		pcpi_sys_say("  it belongs to no heap");
+		pcpi_checks_say_here(&heap->checks, now);
 	}
 	pcpi_lock_drop(&pcpi_heaps_lock);
-	if (!owner || !owner->checks.notes)
-		pcpi_checks_say_here(&heap->checks, now);
 }
 
 void pcpi_free_refuse(struct pcpa_heap *heap, const void *block,
