@@ -17,7 +17,14 @@
 #include <valgrind/memcheck.h>
 #else
 /* The same names, asking nobody. */
-#define VALGRIND_MAKE_MEM_DEFINED(addr, bytes) ((void)(addr), (void)(bytes), 0)
+static int nobody(const void *addr, size_t bytes)
+{
+	(void)addr;
+	(void)bytes;
+	return 0;
+}
+
+#define VALGRIND_MAKE_MEM_DEFINED(addr, bytes) nobody(addr, bytes)
 #define VALGRIND_MAKE_MEM_NOACCESS(addr, bytes) ((void)(addr), (void)(bytes))
 #define VALGRIND_MALLOCLIKE_BLOCK(addr, bytes, red, zero) ((void)(addr), (void)(bytes))
 #define VALGRIND_FREELIKE_BLOCK(addr, red) ((void)(addr))

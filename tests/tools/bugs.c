@@ -4,6 +4,7 @@
  * and run by tests/tools/found.  Exits 0 where nobody minds.
  */
 #include <pcpalloc/pcpalloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,48 @@ static void late_write_found(void)
 		;
 }
 
+static void *write_beside(void *block)
+{
+	*(char *)block = 2;
+	return NULL;
+}
+
+/* Two threads write one block; that it came from the heap excuses nothing. */
+static void race(void)
+{
+	pthread_t other_thread;
+	char *block = make(0);
+
+	if (pthread_create(&other_thread, NULL, write_beside, block))
+		exit(3);
+	block[0] = 3;
+	pthread_join(other_thread, NULL);
+	drop(block);
+}
+
+/* The thread that has the block now, and one that had it. */
+static void *write_stale(void *block)
+{
+	*(char *)block = 2;
+	return NULL;
+}
+
+static void race_after_free(void)
+{
+	pthread_t other_thread;
+	char *block = make(0), *next;
+
+	if (pthread_create(&other_thread, NULL, write_stale, block))
+		exit(3);
+	drop(block);
+	pcpa_heap_drain(heap);
+	while ((next = pcpa_alloc(heap, 0, 0)) && next != block)
+		;
+	if (next)
+		memset(next, 1, 8);
+	pthread_join(other_thread, NULL);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -119,6 +162,8 @@ static const struct {
 	{"free_twice", free_twice},
 	{"wrong_heap", wrong_heap},
 	{"late_write_found", late_write_found},
+	{"race", race},
+	{"race_after_free", race_after_free},
 };
 
 int main(int argc, char **argv)
