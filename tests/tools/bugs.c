@@ -61,7 +61,7 @@ static void write_in_bulk(void)
 	if (pcpa_alloc_bulk(heap, 1, 0, blocks, 32) != 32)
 		exit(3);
 	pcpa_free_bulk(heap, blocks, 32);
-	((char *)blocks[17])[0] = 1;
+	((char *)blocks[17])[100] = 1;
 }
 
 /* Nobody has had this page. */

@@ -151,7 +151,7 @@ static void addresses_use(void)
 	size_t bytes = (size_t)32 << 20;
 	unsigned i;
 
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < 3; i++) {
 		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
