@@ -53,6 +53,9 @@ endif()
 # would bring in hwloc's own private libraries, and Debian has no static
 # libudev.
 list(TRANSFORM pcpalloc_deps_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE pc_private)
+if(CMAKE_DL_LIBS)
+	list(APPEND pc_private "-l${CMAKE_DL_LIBS}")
+endif()
 list(JOIN pc_private " " pc_private)
 string(STRIP "${pc_private} ${CMAKE_THREAD_LIBS_INIT}" pc_private)
 configure_file(pkgconfig/libpcpalloc.pc.in

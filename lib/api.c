@@ -3,8 +3,7 @@
  * api.c - the public functions: arguments, errno, and the hot path inline.
  * Layer 6.
  *
- * Owns: the checks of what callers pass, the counting and reporting of bad
- * frees, the default heap.  Everything else is a call into the layers below.
+ * Owns: the checks of what callers pass, the default heap.  Everything else is a call into the layers below.
  *
  * IF1  A bad argument changes nothing but a counter.
  * IF2  Success and free leave errno alone; a failed allocation sets it.
@@ -16,7 +15,6 @@
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bits.h"
@@ -52,6 +50,8 @@ static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
 		return err;
 	err = pcpi_config_check(opts, pcpi_sys_page_bytes(), &full, error,
 				sizeof(error));
+	if (!err)
+		err = pcpi_env_checks(&full.flags, error, sizeof(error));
 	if (err) {
 		if (!has_verbosity(opts) || opts->verbosity > 0)
 			pcpi_sys_say("%s", error);
@@ -305,58 +305,6 @@ PCPI_EXPORT size_t pcpa_refill(struct pcpa_heap *heap, unsigned order,
 
 /* ---- Frees ------------------------------------------------------------------------ */
 
-/* Why a pointer is no page of the heap; NULL: it is, *pfn is set. */
-static const char *page_fault(const struct pcpa_heap *heap, const void *block,
-			      uint32_t *pfn)
-{
-	size_t page = (size_t)1 << heap->hot.page_shift;
-	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)heap->hot.base);
-
-	if (off >= heap->space.bytes)
-		return "not of this heap";
-	if (off & (page - 1))
-		return "not the start of a page";
-	*pfn = (uint32_t)(off >> heap->hot.page_shift);
-	return NULL;
-}
-
-/* Why a pointer can't be freed; NULL: it can, *pfn and *order are set. */
-static const char *free_fault(struct pcpa_heap *heap, const void *block,
-			      uint32_t *pfn, unsigned *order)
-{
-	const char *why = page_fault(heap, block, pfn);
-	unsigned byte;
-
-	if (why)
-		return why;
-	byte = pcpi_page_read(heap->hot.orders, *pfn);
-	if (byte == PCPI_PAGE_NONE || byte == PCPI_PAGE_ISOLATED)
-		return "free already, or never allocated";
-	if (byte == PCPI_PAGE_CONTIG)
-		return "a contiguous range, for pcpa_free_contig()";
-	if (byte & PCPI_PAGE_TAIL)
-		return "inside a block, not its start";
-	if (byte & PCPI_PAGE_HELD)
-		return "free already";
-	*order = byte - 1;
-	return NULL;
-}
-
-static void free_refuse(struct pcpa_heap *heap, const void *block,
-			const char *why)
-{
-	/* relaxed: a counter, and a message that may come twice. */
-	pcpi_fetch_add_relaxed(&heap->bad_frees, 1);
-	if (heap->env.checks ||
-	    (heap->verbosity > 0 && !pcpi_load_relaxed(&heap->bad_free_said))) {
-		pcpi_store_relaxed(&heap->bad_free_said, true);
-		pcpi_sys_say("heap %p: refused to free %p: %s", (void *)heap,
-			     block, why);
-	}
-	if (heap->env.checks)
-		abort();
-}
-
 /* What was cut short, or a thread without sequences: the mark will do. */
 static bool free_marked(struct pcpa_heap *heap, void *block, int said)
 {
@@ -379,11 +327,14 @@ static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
 	if (!block || !heap || pcpi_load_relaxed(&heap->forked) ||
 	    free_marked(heap, block, said))
 		return;
-	why = free_fault(heap, block, &pfn, &order);
+	why = pcpi_free_fault(heap, block, &pfn, &order);
 	if (!why && said >= 0 && (unsigned)said != order)
 		why = "of another order than said";
+	if (!why && heap->env.watched &&
+	    !pcpi_checks_hold(&heap->checks, pfn, order))
+		why = "free already";
 	if (why)
-		free_refuse(heap, block, why);
+		pcpi_free_refuse(heap, block, why, said);
 	else
 		pcpi_route_give(heap, pfn, order);
 	errno = saved;
@@ -499,7 +450,7 @@ static const char *contig_fault(struct pcpa_heap *heap, const void *start,
 				size_t pages, uint32_t *pfn, char *text)
 {
 	uint64_t all = heap->space.bytes >> heap->hot.page_shift;
-	const char *why = page_fault(heap, start, pfn);
+	const char *why = pcpi_page_fault(heap, start, pfn);
 	uint8_t byte = PCPI_PAGE_CONTIG;
 	uint32_t have;
 
@@ -532,7 +483,7 @@ PCPI_EXPORT void pcpa_free_contig(struct pcpa_heap *heap, void *start,
 		return;
 	why = contig_fault(heap, start, pages, &pfn, text);
 	if (why)
-		free_refuse(heap, start, why);
+		pcpi_free_refuse(heap, start, why, -1);
 	else
 		pcpi_contig_give(heap, pfn, (uint32_t)pages);
 	errno = saved;
@@ -545,7 +496,7 @@ PCPI_EXPORT int pcpa_block_order(struct pcpa_heap *heap, const void *block)
 	unsigned order;
 	uint32_t pfn;
 
-	if (!heap || !block || free_fault(heap, block, &pfn, &order))
+	if (!heap || !block || pcpi_free_fault(heap, block, &pfn, &order))
 		return -EINVAL;
 	return (int)order;
 }
@@ -555,7 +506,7 @@ PCPI_EXPORT int pcpa_block_node(struct pcpa_heap *heap, const void *block)
 	unsigned order;
 	uint32_t pfn;
 
-	if (!heap || !block || free_fault(heap, block, &pfn, &order))
+	if (!heap || !block || pcpi_free_fault(heap, block, &pfn, &order))
 		return -EINVAL;
 	return (int)pcpi_zone_of(&heap->env, pfn)->config.os_node;
 }

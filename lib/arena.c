@@ -44,6 +44,7 @@
 
 #include <errno.h>
 
+#include "annotate.h"
 #include "atomics.h"
 #include "bits.h"
 #include "check.h"
@@ -494,6 +495,7 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node_pos,
 		describe(space, w, at, bytes, out);
 		pcpi_window_fill(w, at, bytes);
 		node->used_bytes += bytes;
+		pcpi_annotate_add(out->base, (size_t)bytes);
 		return 0;
 	}
 	return -ENOMEM;
@@ -512,6 +514,7 @@ int pcpi_arena_give_back(struct pcpi_space *space,
 	 * is left of it is the next arena's there: A8, A9. */
 	if (rc != 0 && populate(space, w, arena->base, arena->bytes) == 0)
 		return rc;
+	pcpi_annotate_remove(arena->base, (size_t)arena->bytes);
 	space->nodes[w->node].used_bytes -= arena->bytes;
 	closed = pcpi_window_clear(w, at, arena->bytes);
 	if (closed > 0 && w->backing != PCPA_BACKING_HUGETLB)

@@ -82,7 +82,8 @@ static uint32_t free_take(const struct pcpi_contig_request *want,
 
 static uint64_t pages_aside(struct pcpa_heap *heap, const struct pcpi_zone *z)
 {
-	return pcpi_heap_cached_pages(heap, z) + pcpi_zone_depot_pages(z);
+	return pcpi_heap_cached_pages(heap, z) + pcpi_zone_depot_pages(z) +
+	       pcpi_quarantine_pages(z->quarantine);
 }
 
 /* Isolates one range and drains what it misses: CG1.  *used: a page that is not
@@ -212,11 +213,13 @@ uint32_t pcpi_contig_take(const struct pcpi_contig_request *want)
 	if (pfn == PCPI_NO_PFN && !(want->req.flags & PCPA_THISNODE))
 		pfn = others_take(want);
 	/* relaxed: counters */
-	if (pfn == PCPI_NO_PFN)
+	if (pfn == PCPI_NO_PFN) {
 		pcpi_fetch_add_relaxed(&heap->failed, 1);
-	else
-		pcpi_fetch_add_relaxed(
-			&pcpi_zone_of(&heap->env, pfn)->direct_allocs, 1);
+		return pfn;
+	}
+	pcpi_fetch_add_relaxed(&pcpi_zone_of(&heap->env, pfn)->direct_allocs, 1);
+	if (heap->env.watched)
+		pcpi_checks_take_range(&heap->checks, pfn, want->pages);
 	return pfn;
 }
 
@@ -224,6 +227,8 @@ void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages)
 {
 	struct pcpi_zone *z = pcpi_zone_of(&heap->env, pfn);
 
+	if (heap->env.watched)
+		pcpi_checks_give_range(&heap->checks, pfn, pages);
 	pcpi_fetch_add_relaxed(&z->direct_frees, 1); /* relaxed: counter */
 	pcpi_zone_give_range(z, pfn, pages);
 }

@@ -54,10 +54,25 @@ void pcpi_direct_give(struct pcpi_zone *z, unsigned order, const uint32_t *pfns,
 		pcpi_fetch_add_relaxed(&z->depot_puts, 1); /* relaxed: counter */
 }
 
-uint64_t pcpi_depots_empty(struct pcpi_zone *z)
+static uint64_t quarantine_empty(struct pcpi_zone *z)
 {
 	uint32_t pfns[PCPI_CHUNK], n;
 	uint64_t pages = 0;
+	unsigned o;
+
+	for (o = 0; o <= PCPI_MAX_ORDER; o++)
+		while ((n = pcpi_quarantine_shift(z->quarantine, o, pfns,
+						  PCPI_CHUNK))) {
+			pcpi_zone_give_bulk(z, o, pfns, n);
+			pages += (uint64_t)n << o;
+		}
+	return pages;
+}
+
+uint64_t pcpi_depots_empty(struct pcpi_zone *z)
+{
+	uint64_t pages = z->quarantine ? quarantine_empty(z) : 0;
+	uint32_t pfns[PCPI_CHUNK], n;
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)

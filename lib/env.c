@@ -2,8 +2,10 @@
 /*
  * env.c - the only place that reads the environment.
  *
- * Owns: the walk over the PCPA_* variables.  Doesn't own: their names and their
- * syntax (config.c), nor when they are read (once, by the default heap).
+ * Owns: the walk over the PCPA_* variables; PCPA_CHECKS, which is no knob of one
+ * heap but of the process.  Doesn't own: the knobs' names and their syntax
+ * (config.c), nor when they are read (once, by the default heap; PCPA_CHECKS at
+ * each creation).
  *
  *  V1  Every variable that begins with PCPA_ is a knob or an error: a typo must
  *      not run with a default.
@@ -28,6 +30,7 @@
 #include "config.h"
 
 static const char prefix[] = "PCPA_";
+static const char checks[] = "PCPA_CHECKS";
 
 /* Is "name=..." a knob?  The name is cut where the buffer ends: no knob's is
  * that long. */
@@ -37,7 +40,7 @@ static bool entry_known(const char *entry, char *name, size_t name_bytes)
 
 	snprintf(name, name_bytes, "%.*s", (int)pcpi_min(len, name_bytes - 1),
 		 entry);
-	return pcpi_config_find(name) != NULL;
+	return strcmp(name, checks) == 0 || pcpi_config_find(name) != NULL;
 }
 
 static int names_check(char *error, size_t error_bytes)
@@ -52,6 +55,21 @@ static int names_check(char *error, size_t error_bytes)
 		snprintf(error, error_bytes, "%s: no such variable", name);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+int pcpi_env_checks(unsigned *flags, char *error, size_t error_bytes)
+{
+	const char *value = secure_getenv(checks);
+
+	if (!value || strcmp(value, "0") == 0)
+		return 0;
+	if (strcmp(value, "1") != 0) {
+		snprintf(error, error_bytes, "%s \"%.80s\": must be 0 or 1",
+			 checks, value);
+		return -EINVAL;
+	}
+	*flags |= PCPA_HEAP_CHECKS;
 	return 0;
 }
 

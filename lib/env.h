@@ -17,4 +17,8 @@
 int pcpi_env_options(struct pcpa_heap_options *opts, char *error,
 		     size_t error_bytes);
 
+/* PCPA_CHECKS=1, which is for every heap of the process, adds PCPA_HEAP_CHECKS to
+ * *flags.  Returns 0, or -EINVAL and a text when it is neither 0 nor 1. */
+int pcpi_env_checks(unsigned *flags, char *error, size_t error_bytes);
+
 #endif

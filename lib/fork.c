@@ -45,6 +45,8 @@ static void zone_freeze(struct pcpi_zone *z)
 	pcpi_lock_freeze(&z->grow_lock);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		pcpi_lock_freeze(&z->depots[o].lock);
+	for (o = 0; z->quarantine && o <= PCPI_MAX_ORDER; o++)
+		pcpi_lock_freeze(&z->quarantine->queues[o].lock);
 	pcpi_lock_freeze(&z->lock);
 }
 
@@ -53,6 +55,8 @@ static void zone_thaw(struct pcpi_zone *z)
 	unsigned o;
 
 	pcpi_lock_thaw(&z->lock);
+	for (o = 0; z->quarantine && o <= PCPI_MAX_ORDER; o++)
+		pcpi_lock_thaw(&z->quarantine->queues[o].lock);
 	for (o = PCPI_PCP_ORDERS; o-- > 0;)
 		pcpi_lock_thaw(&z->depots[o].lock);
 	pcpi_lock_thaw(&z->grow_lock);

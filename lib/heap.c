@@ -7,6 +7,7 @@
 #include <pcpalloc/stats.h>
 #include <unistd.h>
 
+#include "annotate.h"
 #include "bits.h"
 #include "convert.h"
 
@@ -205,7 +206,8 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 	h->env.window_zone = window_zone;
 	h->env.window_pfn_shift = h->space.window_shift - h->space.page_shift;
 	pcpi_watch_init(&h->env.watch);
-	h->env.checks = options_flags & PCPA_HEAP_CHECKS;
+	h->env.watched = options_flags & PCPA_HEAP_CHECKS ||
+			 pcpi_annotate_active();
 	h->env.exchange = pcpi_sys->membarrier_register() != 0;
 	h->env.rseq = pcpi_rseq_setup() && !h->env.exchange; /* RS2 */
 	h->env.free_high_batch = pcpi_policy_free_high_batch(
@@ -224,7 +226,8 @@ static uint64_t max_pages(const struct pcpi_space *space, unsigned zone)
 }
 
 static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
-					   unsigned zone)
+					   unsigned zone,
+					   struct pcpi_checks *watched)
 {
 	const struct pcpa_heap_options *opts = plan->opts;
 	unsigned position = plan->positions[zone];
@@ -241,6 +244,7 @@ static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
 		.legacy = opts->flags & PCPA_HEAP_LEGACY,
 		.fixed = opts->flags & PCPA_HEAP_FIXED,
 		.max_pages = max_pages(&plan->space, zone),
+		.checks = watched,
 	};
 }
 
@@ -259,7 +263,8 @@ static int zones_init(struct pcpa_heap *h, const struct heap_plan *plan,
 	int err;
 
 	for (z = 0; z < h->nr_zones; z++) {
-		struct pcpi_zone_config config = zone_config(plan, z);
+		struct pcpi_zone_config config = zone_config(
+			plan, z, h->env.watched ? &h->checks : NULL);
 
 		err = pcpi_zone_init(
 			&h->env.zones[z], &config, space, h->hot.orders, meta,
@@ -340,6 +345,16 @@ static void heap_publish(struct pcpa_heap *h)
 	pcpi_lock_drop(&pcpi_heaps_lock);
 }
 
+static void checks_fill(struct pcpa_heap *h)
+{
+	h->checks.heap = h;
+	h->checks.base = h->hot.base;
+	h->checks.page_shift = h->hot.page_shift;
+	h->checks.orders = h->hot.orders;
+	pcpi_checks_init(&h->checks, h->space.bytes >> h->space.page_shift,
+			 h->options_flags & PCPA_HEAP_CHECKS);
+}
+
 static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 		      const struct layout *l)
 {
@@ -368,12 +383,15 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);
 	pcpi_lock_init(&h->trim_lock, PCPI_RANK_TRIM);
 	CDS_INIT_LIST_HEAD(&h->caches);
+	if (h->env.watched)
+		checks_fill(h);
 }
 
 static void heap_fini(struct pcpa_heap *h)
 {
 	pcpi_lock_fini(&h->trim_lock);
 	pcpi_watch_fini(&h->env.watch);
+	pcpi_checks_fini(&h->checks);
 	pcpi_lock_fini(&h->threads_lock);
 	pcpi_lock_fini(&h->drain_lock);
 	pcpi_lock_fini(&h->contig_lock);

@@ -37,6 +37,7 @@
 
 #include "arena.h"
 #include "background.h"
+#include "checks.h"
 #include "pcp.h"
 #include "pcp_hot.h"
 #include "sys/sys.h"
@@ -51,6 +52,7 @@ struct pcpa_heap {
 	struct pcpi_hot hot; /* c */
 
 	struct pcpi_pcp_env env;
+	struct pcpi_checks checks; /* where env.watched */
 	const struct pcpi_topo *topo; /* c */
 	struct pcpi_space space;
 	unsigned nr_zones;	      /* c */
@@ -274,6 +276,21 @@ uint32_t pcpi_contig_take(const struct pcpi_contig_request *want);
 
 /* Frees a checked range, which nobody else frees. */
 void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages);
+
+/* ---- badfree.c ---- */
+
+/* Why a pointer is no page of the heap; NULL: it is, *pfn is set. */
+const char *pcpi_page_fault(const struct pcpa_heap *heap, const void *block,
+			    uint32_t *pfn);
+
+/* Why a pointer can't be freed; NULL: it can, *pfn and *order are set. */
+const char *pcpi_free_fault(const struct pcpa_heap *heap, const void *block,
+			    uint32_t *pfn, unsigned *order);
+
+/* Counts a free that is refused, says it once, and aborts with
+ * PCPA_HEAP_CHECKS.  said: the order that the caller has named, or -1. */
+void pcpi_free_refuse(struct pcpa_heap *heap, const void *block,
+		      const char *why, int said);
 
 /* ---- stats.c ---- */
 

@@ -62,8 +62,7 @@ static uint32_t batch_for(const struct pcpi_request *req,
 		pcpi_policy_depot_blocks(ps.depot_batch, req->order), PCPI_CHUNK);
 	uint64_t after = pcpi_cache_count(c) + ((uint64_t)blocks << req->order);
 
-	/* With checks blocks in rings are marked, on other roads (pcp.c). */
-	if (c->env->checks || (req->flags & PCPA_RESERVE) /* NW2 */ ||
+	if ((req->flags & PCPA_RESERVE) /* NW2 */ ||
 	    pcpi_zone_is_disabled(c->zone) /* under the mark: C9 */ ||
 	    after > c->high || blocks > pcpi_ring_room(&c->list[req->order].ring))
 		return n;

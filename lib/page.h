@@ -10,7 +10,7 @@
  *     0          in the buddy, or not backed      a free of it is refused
  *     order + 1  first page of a block that is out of the buddy
  *     0x80       a further page of such a block   a free of it is refused
- *     | 0x40     with PCPA_HEAP_CHECKS: the block is in a cache or depot
+ *     | 0x40     on watched heaps (checks.h): nobody has the block
  *     0xa0       first page of a contiguous range; the others are 0x80.  So the
  *                range ends where a byte is not 0x80, as each block has a first
  *     0x90       isolated for such a range (zone_range.c), handed out to nobody
@@ -89,9 +89,10 @@ static inline uint32_t pcpi_page_contig(const uint8_t *orders, uint32_t pfn,
 	return pages;
 }
 
-/* A block has left the buddy.  Its first byte is never a tail's, or a range that
- * ends before it would seem to go on (P2). */
-static inline void pcpi_page_mark(uint8_t *orders, uint32_t pfn, unsigned order)
+/* A block has left the buddy; flags: PCPI_PAGE_HELD or 0.  Its first byte is never
+ * a tail's, or a range that ends before it would seem to go on (P2). */
+static inline void pcpi_page_mark_as(uint8_t *orders, uint32_t pfn,
+				     unsigned order, unsigned flags)
 {
 	uint64_t *words = (uint64_t *)(void *)(orders + pfn);
 	uint64_t first = PCPI_PAGE_TAIL * UINT64_C(0x0101010101010101);
@@ -99,12 +100,17 @@ static inline void pcpi_page_mark(uint8_t *orders, uint32_t pfn, unsigned order)
 	if (order < 3) {
 		pcpi_page_fill_range(orders, pfn + 1, (1u << order) - 1,
 				     PCPI_PAGE_TAIL);
-		pcpi_page_write(orders, pfn, order + 1);
+		pcpi_page_write(orders, pfn, (order + 1) | flags);
 		return;
 	}
 	pcpi_page_fill_range(orders, pfn + 8, (1u << order) - 8, PCPI_PAGE_TAIL);
-	*(uint8_t *)&first = (uint8_t)(order + 1);
+	*(uint8_t *)&first = (uint8_t)((order + 1) | flags);
 	pcpi_store_relaxed(words, first);
+}
+
+static inline void pcpi_page_mark(uint8_t *orders, uint32_t pfn, unsigned order)
+{
+	pcpi_page_mark_as(orders, pfn, order, 0);
 }
 
 /* Pages become a range.  P2. */

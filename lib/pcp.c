@@ -3,7 +3,6 @@
 #include "pcp.h"
 
 #include "bits.h"
-#include "page.h"
 #include "pcp_tune.h"
 #include "sys/sys.h"
 
@@ -73,7 +72,7 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 	c->first_pfn = zone->first_pfn;
 	c->nr_pfns = zone->nr_pfns;
 	c->by_mark = 1; /* until it has an owner who can do without */
-	c->claim = env->exchange || env->checks ? PCPI_CLAIM_SLOW : 0;
+	c->claim = env->exchange || env->watched ? PCPI_CLAIM_SLOW : 0;
 	c->peers = (struct pcpi_cache **)(void *)at;
 	at += peers_bytes(env);
 	c->outbox = env->nr_zones > 1 ? (struct pcpi_outbox *)(void *)at : NULL;
@@ -90,19 +89,6 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 }
 
 /* ---- Moves out -------------------------------------------------------------- */
-
-/* With PCPA_HEAP_CHECKS blocks in rings are marked as not handed out. */
-static void blocks_hold(const struct pcpi_cache *c, unsigned order,
-			const uint32_t *pfns, uint32_t n)
-{
-	uint32_t i;
-
-	if (!c->env->checks)
-		return;
-	for (i = 0; i < n; i++)
-		pcpi_page_write(c->env->orders, pfns[i],
-				(order + 1) | PCPI_PAGE_HELD);
-}
 
 uint32_t pcpi_cache_shift(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			  uint32_t n)
@@ -254,7 +240,6 @@ static bool ring_put(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 
 	if (n == 0)
 		return true;
-	blocks_hold(c, order, pfns, n);
 	if (enter_to_put(c, c->zone)) {
 		in = n <= pcpi_ring_room(ring);
 		if (in)
@@ -392,7 +377,6 @@ void pcpi_cache_push(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	struct pcpi_pcp_list *list = &c->list[order];
 	bool in = false, full = false;
 
-	blocks_hold(c, order, pfns, n);
 	if (enter_to_put(c, c->zone)) {
 		in = n <= pcpi_ring_room(&list->ring);
 		if (in) {
@@ -428,7 +412,6 @@ void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 	uint32_t pfns[PCPI_CHUNK], n = 0, full;
 
 	full = outbox_blocks(home, order);
-	blocks_hold(c, order, &pfn, 1);
 	if (!enter_to_put(c, home)) {
 		/* relaxed: counter */
 		pcpi_fetch_add_relaxed(&home->direct_frees, 1);

@@ -32,9 +32,9 @@
  * C5  A ring operation commits with one store.
  * C6  Cache memory lives as long as its heap; adoption clears no claim.
  * C7  Between pcpi_cache_enter() and leave, and in a claim, the front has no block.
- * C8  Where membarrier is refused, and with PCPA_HEAP_CHECKS, `claim` has SLOW
- *     set for good, so that every call goes the slow way: there the mark is
- *     exchanged in the first case, and double frees are looked for in the other.
+ * C8  Where membarrier is refused, and on watched heaps (checks.h), `claim` has
+ *     SLOW set for good, so that every call goes the slow way: there the mark is
+ *     exchanged in the first case, and blocks are looked at in the other.
  * C9  While the caches of its node are disabled (disable.c) `claim` has OFF set,
  *     which keeps hits out; who puts blocks in on a slow path looks at the depth
  *     of the blocks' zone with the mark set, and goes around the cache.
@@ -89,7 +89,7 @@ struct pcpi_pcp_env {
 	uint8_t *orders;	 /* c: page.h */
 	const unsigned *window_zone; /* c: [nr_windows] position of the node */
 	unsigned window_pfn_shift;  /* c: pfn >> this = window */
-	bool checks;		 /* c: PCPA_HEAP_CHECKS */
+	bool watched;		 /* c: checks.h */
 	bool exchange;		 /* c: C8 */
 	bool rseq;		 /* c: hits are sequences, where the thread can */
 	bool free_high_batch;	 /* c: a large data cache */

@@ -182,13 +182,30 @@ static uint32_t others_take(struct pcpi_request *req, uint32_t *pfns,
 	return got;
 }
 
-static void blocks_unhold(struct pcpa_heap *heap, unsigned order,
-			  const uint32_t *pfns, uint32_t n)
+static void watched_take(struct pcpa_heap *heap, unsigned order,
+			 const uint32_t *pfns, uint32_t n)
 {
 	uint32_t i;
 
-	for (i = 0; heap->env.checks && i < n; i++)
-		pcpi_page_write(heap->hot.orders, pfns[i], order + 1);
+	for (i = 0; i < n; i++)
+		pcpi_checks_take(&heap->checks, pfns[i], order,
+				 pcpi_zone_of(&heap->env, pfns[i])->config.os_node);
+}
+
+/* Past the caches, which would hand it out first of all. */
+static void watched_give(struct pcpa_heap *heap, struct pcpi_zone *z,
+			 uint32_t pfn, unsigned order)
+{
+	uint32_t rested[PCPI_CHUNK], n;
+
+	pcpi_checks_give(&heap->checks, pfn, order);
+	/* relaxed: counters, and a bound. */
+	pcpi_fetch_add_relaxed(&z->direct_frees, 1);
+	n = pcpi_quarantine_put(z->quarantine, order, pfn,
+				pcpi_load_relaxed(&z->managed_pages), rested,
+				PCPI_CHUNK);
+	if (n > 0)
+		pcpi_direct_give(z, order, rested, n);
 }
 
 static void levels_look(struct pcpa_heap *heap)
@@ -215,7 +232,8 @@ uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 
 	if (got < n)
 		pcpi_fetch_add_relaxed(&req->heap->failed, 1); /* relaxed: counter */
-	blocks_unhold(req->heap, req->order, pfns, got);
+	if (req->heap->env.watched)
+		watched_take(req->heap, req->order, pfns, got);
 	if (!(req->flags & PCPA_NOWAIT)) {
 		pcpi_heap_tick_poll(req->heap);
 		levels_look(req->heap);
@@ -240,6 +258,8 @@ uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t
 
 	/* relaxed: counter */
 	pcpi_fetch_add_relaxed(&req->zone->direct_allocs, got);
+	if (req->heap->env.watched)
+		watched_take(req->heap, req->order, pfns, got);
 	levels_look(req->heap);
 	return got;
 }
@@ -249,12 +269,13 @@ static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 	struct pcpi_zone *z = pcpi_zone_of(&heap->env, pfn);
 	struct pcpi_cache *c = NULL;
 
+	if (heap->env.watched) {
+		watched_give(heap, z, pfn, order);
+		return;
+	}
 	if (order < PCPI_PCP_ORDERS)
 		c = pcpi_thread_cache(heap, NULL);
 	if (!c) {
-		if (heap->env.checks && order < PCPI_PCP_ORDERS)
-			pcpi_page_write(heap->hot.orders, pfn,
-					(order + 1) | PCPI_PAGE_HELD);
 		/* relaxed: counter */
 		pcpi_fetch_add_relaxed(&z->direct_frees, 1);
 		pcpi_direct_give(z, order, &pfn, 1);

@@ -31,6 +31,7 @@
  */
 #include <errno.h>
 
+#include "annotate.h"
 #include "heap.h"
 #include "list.h"
 #include "rcu.h"
@@ -170,7 +171,9 @@ static int sweep_locked(struct pcpa_heap *heap, uint64_t deadline_ns,
 	int err;
 
 	pcpi_rcu_read_lock();
+	pcpi_annotate_claim_begin();
 	err = caches_empty(heap, deadline_ns, moved);
+	pcpi_annotate_claim_end();
 	pcpi_rcu_read_unlock();
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);

@@ -30,6 +30,7 @@
  * Failure: a tick that can't run is left out.
  * Proved by tests/unit/test_tick.c, tests/conc/tick.c.
  */
+#include "annotate.h"
 #include "heap.h"
 #include "list.h"
 #include "rcu.h"
@@ -158,11 +159,13 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 	/* relaxed: owners may see it a call later. */
 	pcpi_counter_add(&heap->env.ticks, 1);
 	pcpi_rcu_read_lock();
+	pcpi_annotate_claim_begin();
 	if (idle_claim(heap) > 0) {
 		if (pcpi_heap_owners_show(heap))
 			idle_give(heap, moved);
 		claims_end(heap, moved);
 	}
+	pcpi_annotate_claim_end();
 	pcpi_rcu_read_unlock();
 	depots_trim(heap);
 }
@@ -181,11 +184,7 @@ static void tick_locked(struct pcpa_heap *heap, uint64_t now_ns)
 		tick(heap, moved);
 	}
 	pcpi_lock_drop(&heap->drain_lock);
-	for (z = 0; z < heap->nr_zones; z++)
-		if (moved[z] > 0 && pcpi_trace_on(&heap->env.trace))
-			pcpi_trace_emit(&heap->env.trace, PCPA_EVENT_PCPU_DRAIN,
-					(int)heap->env.zones[z].config.os_node, 0,
-					moved[z], moved[z], 0);
+	pcpi_sweep_tell(heap, moved);
 }
 
 void pcpi_heap_tick(struct pcpa_heap *heap)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "annotate.h"
 #include "bits.h"
 #include "list.h"
 #include "page.h"
@@ -161,6 +162,8 @@ void pcpi_zone_disable(struct pcpi_zone *z, int by)
 	pcpi_store_release(&z->disable_depth, depth);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		pcpi_depot_close(&z->depots[o], depth > 0);
+	if (z->quarantine)
+		pcpi_quarantine_close(z->quarantine, depth > 0);
 	zone_lock(z);
 	retune_locked(z);
 	zone_unlock(z);
@@ -187,24 +190,35 @@ static size_t arena_pool_bytes(const struct pcpi_zone *z)
 	return (size_t)most * sizeof(struct pcpi_arena);
 }
 
-/* arena_pool[most arenas there can be] | slots of the depots */
+static size_t quarantine_bytes(const struct pcpi_zone *z)
+{
+	return z->config.checks ? pcpi_quarantine_bytes() : 0;
+}
+
+/* quarantine | arena_pool[most arenas there can be] | slots of the depots */
 static int memory_init(struct pcpi_zone *z)
 {
 	size_t entries = 0;
 	uint32_t *slots;
+	char *at;
 	unsigned o;
 	int err;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		entries += depot_capacity(&z->config, o);
-	z->memory_bytes = pcpi_round_up(arena_pool_bytes(z) +
+	z->memory_bytes = pcpi_round_up(quarantine_bytes(z) + arena_pool_bytes(z) +
 						entries * sizeof(*slots),
 					pcpi_sys_page_bytes());
 	err = pcpi_sys->map_meta(z->memory_bytes, &z->memory);
 	if (err)
 		return err;
-	z->arena_pool = z->memory;
-	slots = (uint32_t *)(void *)((char *)z->memory + arena_pool_bytes(z));
+	at = z->memory;
+	z->quarantine = z->config.checks ? (void *)at : NULL;
+	if (z->quarantine)
+		pcpi_quarantine_init(z->quarantine);
+	at += quarantine_bytes(z);
+	z->arena_pool = (struct pcpi_arena *)(void *)at;
+	slots = (uint32_t *)(void *)(at + arena_pool_bytes(z));
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		uint32_t capacity = depot_capacity(&z->config, o);
 
@@ -241,8 +255,13 @@ int pcpi_zone_init(struct pcpi_zone *z, const struct pcpi_zone_config *config,
 
 void pcpi_zone_fini(struct pcpi_zone *z)
 {
+	struct pcpi_arena *a;
 	unsigned o;
 
+	pcpi_list_each(a, &z->arenas, link)
+		pcpi_annotate_remove(a->base, (size_t)a->bytes);
+	if (z->quarantine)
+		pcpi_quarantine_fini(z->quarantine);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		pcpi_depot_fini(&z->depots[o]);
 	pcpi_sys->unmap(z->memory, z->memory_bytes);
@@ -253,10 +272,11 @@ void pcpi_zone_fini(struct pcpi_zone *z)
 static void mark_blocks(struct pcpi_zone *z, unsigned order,
 			const uint32_t *pfns, uint32_t n)
 {
+	unsigned held = z->config.checks ? PCPI_PAGE_HELD : 0;
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		pcpi_page_mark(z->orders, pfns[i], order);
+		pcpi_page_mark_as(z->orders, pfns[i], order, held);
 }
 
 /* Blocks that may be taken in this hold: Z3, Z5. */
@@ -381,6 +401,9 @@ bool pcpi_zone_unsettle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages)
 		retune_locked(z);
 	}
 	zone_unlock(z);
+	/* The kernel may take the pattern with the pages, also where it refuses. */
+	if (whole && z->config.checks)
+		pcpi_checks_add(z->config.checks, first_pfn, pages);
 	return whole;
 }
 
@@ -413,6 +436,8 @@ static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
 		pcpi_zone_arena_give(z, a);
 		return err;
 	}
+	if (z->config.checks)
+		pcpi_checks_add(z->config.checks, a->first_pfn, a->pages);
 	pcpi_zone_settle(z, a->first_pfn, a->pages);
 	pcpi_list_add_tail(&a->link, &z->arenas);
 	/* relaxed: a statistic. */

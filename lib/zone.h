@@ -39,9 +39,11 @@
 
 #include "arena.h"
 #include "buddy.h"
+#include "checks.h"
 #include "depot.h"
 #include "lock.h"
 #include "policy.h"
+#include "quarantine.h"
 
 /* Ring room beyond a cache's high: what a refill and one chunk of a bulk free
  * may add before the threshold is looked at. */
@@ -59,6 +61,7 @@ struct pcpi_zone_config {
 	unsigned reserve_pages; /* 0: none */
 	bool legacy, fixed;
 	uint64_t max_pages;
+	struct pcpi_checks *checks; /* of a watched heap, or NULL */
 };
 
 /* Where a contiguous range is to be looked for. */
@@ -125,6 +128,7 @@ struct pcpi_zone {
 	uint64_t trim_failed;	       /* g, read by anyone: refusals */
 
 	struct pcpi_depot depots[PCPI_PCP_ORDERS];
+	struct pcpi_quarantine *quarantine; /* c: of a watched heap, or NULL */
 };
 
 /* buddy_meta is zero memory of pcpi_buddy_meta_bytes().  Returns 0 or -ENOMEM

@@ -31,6 +31,7 @@ struct remote_case {
 	struct pcpa_heap *heap;
 	unsigned burst;
 	struct pair pairs[PAIRS_MAX];
+	pthread_barrier_t warm, go; /* consumers and who measures */
 	pthread_barrier_t done, noted;
 };
 
@@ -107,6 +108,10 @@ static void consume(struct remote_case *the, struct pair *p)
 	unsigned i;
 
 	while (seen < WARM + PAGES) {
+		if (seen == WARM) {
+			pthread_barrier_wait(&the->warm);
+			pthread_barrier_wait(&the->go);
+		}
 		for (i = 0; i < the->burst; i++) {
 			blocks[i] = ring_get(&p->ring);
 			conc_unstamp(the->heap, blocks[i], 0, ++seen);
@@ -138,16 +143,6 @@ static uint64_t pages_done(struct remote_case *the, unsigned pairs)
 	return pages;
 }
 
-static bool all_warm(struct remote_case *the, unsigned pairs)
-{
-	unsigned i;
-
-	for (i = 0; i < pairs; i++)
-		if (pcpi_load_relaxed(&the->pairs[i].done) < WARM)
-			return false;
-	return true;
-}
-
 static void flows(unsigned pairs, unsigned burst)
 {
 	struct remote_case *the = calloc(1, sizeof(*the));
@@ -157,13 +152,15 @@ static void flows(unsigned pairs, unsigned burst)
 	CHECK(the);
 	the->heap = conc_heap(128 * MIB, 0);
 	the->burst = burst;
+	pthread_barrier_init(&the->warm, NULL, pairs + 1);
+	pthread_barrier_init(&the->go, NULL, pairs + 1);
 	pthread_barrier_init(&the->done, NULL, 2 * pairs + 1);
 	pthread_barrier_init(&the->noted, NULL, 2 * pairs + 1);
 	conc_start(threads, 2 * pairs, role, the);
-	while (!all_warm(the, pairs))
-		conc_sleep_ms(1);
+	pthread_barrier_wait(&the->warm);
 	locks = conc_stats(the->heap).zone_locks;
 	pages = pages_done(the, pairs);
+	pthread_barrier_wait(&the->go);
 	pthread_barrier_wait(&the->done);
 	locks = conc_stats(the->heap).zone_locks - locks;
 	pages = pages_done(the, pairs) - pages;
@@ -175,6 +172,8 @@ static void flows(unsigned pairs, unsigned burst)
 	CHECK_U64(conc_stats(the->heap).alloc_total, ==,
 		  (uint64_t)pairs * (WARM + PAGES));
 	conc_heap_end(the->heap);
+	pthread_barrier_destroy(&the->warm);
+	pthread_barrier_destroy(&the->go);
 	pthread_barrier_destroy(&the->done);
 	pthread_barrier_destroy(&the->noted);
 	free(the);

@@ -8,7 +8,7 @@
  * plain accesses: a block that is handed out twice is found by the value, and
  * by ThreadSanitizer as a race, and so is a block whose last holder's writes
  * the library has not ordered before the next one's.  Free blocks are stamped 0,
- * which is what fresh memory holds.
+ * which is what fresh memory holds (but see conc_expect_free()).
  *
  * Loops run for a time, so that a loaded machine only does fewer rounds; no
  * verdict depends on the time.
@@ -281,14 +281,23 @@ static inline uint64_t *conc_last_word(struct pcpa_heap *heap, void *block,
 	return (uint64_t *)(void *)((char *)block + bytes - sizeof(uint64_t));
 }
 
+/* With PCPA_HEAP_CHECKS a block that was freed is full of a pattern. */
+static inline void conc_expect_free(const struct pcpa_heap *heap, uint64_t word)
+{
+	if (word != 0 && heap->options_flags & PCPA_HEAP_CHECKS)
+		CHECK_U64(word, ==, UINT64_C(0xa5a5a5a5a5a5a5a5));
+	else
+		CHECK_U64(word, ==, 0);
+}
+
 /* A fresh block becomes the holder's; stamp is not 0. */
 static inline void conc_stamp(struct pcpa_heap *heap, void *block,
 			      unsigned order, uint64_t stamp)
 {
 	uint64_t *first = block, *last = conc_last_word(heap, block, order);
 
-	CHECK_U64(*first, ==, 0);
-	CHECK_U64(*last, ==, 0);
+	conc_expect_free(heap, *first);
+	conc_expect_free(heap, *last);
 	*first = *last = stamp;
 }
 

@@ -91,7 +91,7 @@ static void env_make(const struct parts_spec *spec)
 		.orders = parts.orders,
 		.window_zone = parts.window_zone,
 		.window_pfn_shift = space->window_shift - space->page_shift,
-		.checks = spec->checks,
+		.watched = spec->watched,
 		.exchange = spec->exchange,
 		.rseq = pcpi_rseq_setup() && spec->rseq,
 	};
@@ -114,6 +114,7 @@ static void zone_make(const struct parts_spec *spec, unsigned z)
 		.legacy = spec->legacy,
 		.fixed = spec->fixed,
 		.max_pages = node->max_bytes >> space->page_shift,
+		.checks = spec->watched ? &parts.checks : NULL,
 	};
 	uint64_t grown;
 

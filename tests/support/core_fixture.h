@@ -30,7 +30,7 @@ struct parts_spec {
 	uint64_t initial_mib; /* per zone: max_mib; PARTS_NOTHING: none */
 	unsigned node_cpus;   /* 1 */
 	unsigned batch, high, fraction;
-	bool legacy, fixed, checks, exchange;
+	bool legacy, fixed, watched, exchange;
 	bool rseq; /* where the machine has restartable sequences */
 };
 
@@ -40,6 +40,7 @@ struct parts {
 	struct pcpi_space space;
 	struct pcpi_zone zones[PARTS_ZONES];
 	struct pcpi_pcp_env env;
+	struct pcpi_checks checks;
 	uint8_t *orders;
 	void *buddies[PARTS_ZONES];
 	unsigned *window_zone;

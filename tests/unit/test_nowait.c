@@ -47,7 +47,7 @@ REFUSE_VOID(event, (int fd))
 REFUSE_VOID(write_err, (const char *text, size_t len))
 #pragma GCC diagnostic pop
 
-static const struct pcpi_sys forbidden = {
+static struct pcpi_sys forbidden = {
 	.page_bytes = refuse_page_bytes,
 	.reserve = refuse_reserve,
 	.map_meta = refuse_map_meta,
@@ -94,12 +94,13 @@ static void system_allow(void)
 /* ---- PCPA_NOWAIT ------------------------------------------------------------------ */
 
 /* Until it is refused, whatever the order: all of a fixed heap, without the
- * system. */
-static void take_all(struct pcpa_heap *heap, unsigned order)
+ * system but for the thread's number, which checks note. */
+static void take_all(struct pcpa_heap *heap, unsigned order, bool checks)
 {
 	size_t all = stats_of(heap, -1).managed_pages >> order, n;
 
 	system_forbid();
+	forbidden.tid = checks ? pcpi_sys_linux.tid : refuse_number;
 	n = alloc_all(heap, order, PCPA_NOWAIT, blocks, MANY);
 	cr_expect_eq(errno, ENOMEM);
 	system_allow();
@@ -114,7 +115,7 @@ Test(nowait, all_of_a_heap_without_the_system, .timeout = 20)
 	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
 
 	for (unsigned order = 0; order <= 9; order++)
-		take_all(heap, order); /* the first time without a cache */
+		take_all(heap, order, false); /* the first time without a cache */
 	heap_end(heap);
 }
 
@@ -123,7 +124,7 @@ Test(nowait, with_checks_too)
 	struct pcpa_heap *heap = heap_fixed(4 * MIB, PCPA_HEAP_CHECKS);
 
 	for (unsigned order = 0; order < 4; order++)
-		take_all(heap, order);
+		take_all(heap, order, true);
 	heap_end(heap);
 }
 

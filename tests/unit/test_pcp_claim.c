@@ -212,12 +212,12 @@ Test(pcp_claim, exchange_on_the_mark_works_and_is_for_good)
 	pcpi_cache_leave(cache);
 }
 
-Test(pcp_claim, checks_take_the_slow_way_and_mark_what_is_held)
+Test(pcp_claim, watched_caches_go_the_slow_way_and_what_nobody_has_is_marked)
 {
-	remake((struct parts_spec){.checks = true});
+	remake((struct parts_spec){.watched = true});
 	expect_slow_survives();
 	parts_take(0, 2, pfns, 1);
-	cr_expect_eq(parts.orders[pfns[0]], 3);
+	cr_expect_eq(parts.orders[pfns[0]], 3 | PCPI_PAGE_HELD);
 	pcpi_cache_push(cache, 2, pfns, 1);
 	cr_expect_eq(parts.orders[pfns[0]], 3 | PCPI_PAGE_HELD);
 	pcpi_cache_flush(cache);
