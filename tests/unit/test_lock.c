@@ -66,19 +66,19 @@ static void take_ascending(void)
 
 static void take_descending(void)
 {
-	pcpi_lock_take(&locks[6]);
-	pcpi_lock_take(&locks[5]);
+	pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
+	pcpi_lock_take(&locks[PCPI_RANK_DEPOT - 1]);
 }
 
 static void take_far_below(void)
 {
-	pcpi_lock_take(&locks[4]);
+	pcpi_lock_take(&locks[PCPI_RANK_GROW - 1]);
 	pcpi_lock_take(&locks[0]);
 }
 
 static void take_two_of_a_rank(void)
 {
-	pcpi_lock_take(&locks[5]);
+	pcpi_lock_take(&locks[PCPI_RANK_DEPOT - 1]);
 	pcpi_lock_take(&twin);
 }
 
@@ -89,8 +89,8 @@ static void drop_what_is_not_held(void)
 
 static void take_again_after_drop(void)
 {
-	pcpi_lock_take(&locks[6]);
-	pcpi_lock_drop(&locks[6]);
+	pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
+	pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 	pcpi_lock_take(&locks[0]);
 	pcpi_lock_drop(&locks[0]);
 }
@@ -115,15 +115,15 @@ Test(lock, held_tells_the_calling_threads_ranks)
 {
 	if (!library_asserts())
 		cr_skip_test("no assertions in this build");
-	pcpi_lock_take(&locks[4]);
-	pcpi_lock_take(&locks[6]);
+	pcpi_lock_take(&locks[PCPI_RANK_GROW - 1]);
+	pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
 	cr_expect(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_DEPOT));
-	pcpi_lock_drop(&locks[4]);
+	pcpi_lock_drop(&locks[PCPI_RANK_GROW - 1]);
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
-	pcpi_lock_drop(&locks[6]);
+	pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 }
 
 static bool holder_ready, waiter_waited;
@@ -133,22 +133,22 @@ static void *lock_wait(void *arg)
 	(void)arg;
 	/* release: pairs with the load below */
 	pcpi_store_release(&holder_ready, true);
-	waiter_waited = pcpi_lock_take(&locks[6]);
-	pcpi_lock_drop(&locks[6]);
+	waiter_waited = pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
+	pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 	return NULL;
 }
 
 Test(lock, free_lock_is_taken_without_waiting)
 {
-	cr_expect_not(pcpi_lock_take(&locks[6]));
-	pcpi_lock_drop(&locks[6]);
+	cr_expect_not(pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]));
+	pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 }
 
 static void *lock_try(void *arg)
 {
-	*(bool *)arg = pcpi_lock_try(&locks[6]);
+	*(bool *)arg = pcpi_lock_try(&locks[PCPI_RANK_ZONE - 1]);
 	if (*(bool *)arg)
-		pcpi_lock_drop(&locks[6]);
+		pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 	return NULL;
 }
 
@@ -159,14 +159,14 @@ Test(lock, try_never_waits_and_knows_no_order)
 
 	for (unsigned held = 0; held < 2; held++) {
 		if (held)
-			pcpi_lock_take(&locks[6]);
+			pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
 		cr_assert_eq(pthread_create(&thread, NULL, lock_try, &got), 0);
 		pthread_join(thread, NULL);
 		cr_expect_eq(got, !held);
 	}
 	cr_assert(pcpi_lock_try(&locks[0]), "of a lower rank");
 	pcpi_lock_drop(&locks[0]);
-	pcpi_lock_drop(&locks[6]);
+	pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 }
 
 /* The waiter may come after the drop; it then repeats. */
@@ -176,12 +176,12 @@ Test(lock, taken_lock_says_that_it_waited)
 
 	for (unsigned i = 0; i < 1000 && !waiter_waited; i++) {
 		holder_ready = false;
-		pcpi_lock_take(&locks[6]);
+		pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
 		cr_assert_eq(pthread_create(&thread, NULL, lock_wait, NULL), 0);
 		while (!pcpi_load_acquire(&holder_ready))
 			usleep(10);
 		usleep(1000);
-		pcpi_lock_drop(&locks[6]);
+		pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 		pthread_join(thread, NULL);
 	}
 	cr_expect(waiter_waited);
@@ -193,9 +193,9 @@ static void *count_up(void *arg)
 {
 	(void)arg;
 	for (unsigned i = 0; i < 20000; i++) {
-		pcpi_lock_take(&locks[6]);
+		pcpi_lock_take(&locks[PCPI_RANK_ZONE - 1]);
 		shared_count++;
-		pcpi_lock_drop(&locks[6]);
+		pcpi_lock_drop(&locks[PCPI_RANK_ZONE - 1]);
 	}
 	return NULL;
 }
@@ -231,7 +231,7 @@ static void *take_and_try(void *arg)
 {
 	bool *got = arg;
 
-	got[0] = pcpi_lock_try(&locks[5]);
+	got[0] = pcpi_lock_try(&locks[PCPI_RANK_DEPOT - 1]);
 	got[1] = pcpi_lock_try(&locks[0]); /* whatever the order */
 	if (got[1])
 		pcpi_lock_drop(&locks[0]);
@@ -243,7 +243,7 @@ Test(lock, try_takes_what_is_free_and_never_waits, .timeout = 10)
 	bool got[2] = {true, false};
 	pthread_t t;
 
-	cr_assert(pcpi_lock_try(&locks[5]));
+	cr_assert(pcpi_lock_try(&locks[PCPI_RANK_DEPOT - 1]));
 	cr_expect(pcpi_lock_held(ranks[5]));
 	cr_assert_eq(pthread_create(&t, NULL, take_and_try, got), 0);
 	cr_assert_eq(pthread_join(t, NULL), 0);
@@ -251,5 +251,5 @@ Test(lock, try_takes_what_is_free_and_never_waits, .timeout = 10)
 	cr_expect(got[1]);
 	cr_expect(pcpi_lock_try(&locks[1]));
 	pcpi_lock_drop(&locks[1]);
-	pcpi_lock_drop(&locks[5]);
+	pcpi_lock_drop(&locks[PCPI_RANK_DEPOT - 1]);
 }
