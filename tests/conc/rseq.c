@@ -12,7 +12,8 @@
  *   slowed    pops that wait long between what they read and their commit, beside
  *             drains: a drainer that didn't have them begin again would take what
  *             they are about to take.  Nothing but sequences touches the caches
- *             during a drain, so none is late, whoever is off its processor.
+ *             during a drain, so none has to wait, whoever is off its processor:
+ *             they are given no time to.
  *
  * The first two run with the mark alone, too (GLIBC_TUNABLES=
  * glibc.pthread.rseq=0, and wherever there are no sequences), where the handler is
@@ -276,7 +277,7 @@ static void slow_owner(unsigned index, void *arg)
 static void slowed(void)
 {
 	struct conc_thread threads[SLOW_OWNERS];
-	uint64_t end = conc_now_ms() + MS;
+	uint64_t end = conc_now_ms() + MS, pages;
 	unsigned n;
 
 	stop = false;
@@ -288,7 +289,7 @@ static void slowed(void)
 	conc_start(threads, SLOW_OWNERS, slow_owner, NULL);
 	for (n = 0; conc_now_ms() < end; n++) {
 		pthread_mutex_lock(&between);
-		CHECK(pcpa_heap_drain(heap) == 0);
+		CHECK(pcpi_heap_sweep(heap, 0, &pages) == 0);
 		pthread_mutex_unlock(&between);
 		usleep(20); /* lets owners have the mutex */
 	}
