@@ -11,6 +11,15 @@
 #ifndef PCPI_ATOMICS_H
 #define PCPI_ATOMICS_H
 
+/* ThreadSanitizer sees no access that is made in assembly. */
+#if defined(__SANITIZE_THREAD__)
+#define PCPI_TSAN 1
+#elif defined(__has_feature)
+#define PCPI_TSAN __has_feature(thread_sanitizer)
+#else
+#define PCPI_TSAN 0
+#endif
+
 #define pcpi_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define pcpi_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define pcpi_load_seq_cst(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
@@ -37,7 +46,7 @@
 
 /* The same by 1, where it counts in instructions: one, that no other thread can
  * tell from the above. */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !PCPI_TSAN
 #define pcpi_counter_inc(p) __asm__("incq %0" : "+m"(*(p)) : : "cc")
 #else
 #define pcpi_counter_inc(p) pcpi_counter_add((p), 1)
@@ -45,7 +54,7 @@
 
 /* *p == 0 for a byte, with acquire: on x86-64, whose loads all are, one compare
  * with memory, which compilers make of no atomic load. */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !PCPI_TSAN
 #define pcpi_zero_acquire(p)                                                   \
 	({                                                                     \
 		_Bool zero_;                                                   \

@@ -209,7 +209,7 @@ static void env_fill(struct pcpa_heap *h, const struct layout *l,
 	h->env.watched = options_flags & PCPA_HEAP_CHECKS ||
 			 pcpi_annotate_active();
 	h->env.exchange = pcpi_sys->membarrier_register() != 0;
-	h->env.rseq = pcpi_rseq_setup() && !h->env.exchange; /* RS2 */
+	h->env.rseq = pcpi_rseq_setup() && !h->env.exchange; /* RS1 */
 	h->env.free_high_batch = pcpi_policy_free_high_batch(
 		data_cache_bytes(), pcpi_sys_page_bytes(),
 		pcpi_policy_batch(UINT64_C(1) << 18, pcpi_sys_page_bytes()));

@@ -26,8 +26,9 @@
  *   compare, and commits with its last store (pcp_move.h)
  *
  * HO1  Every test that fails leads out with nothing changed.
- * HO2  An entry with the heap's address holds a cache of this thread for this heap:
- *     a heap that ends is taken out of all tables (thread.c).
+ * HO2  An entry with the heap's address holds a cache of this thread for this heap,
+ *     after each instruction: a signal handler may look.  A heap that ends is taken
+ *     out of all tables (thread.c).
  *
  * A list's address is computed from the order, and nothing branches on it but
  * after the front, whose use is foreseen by the processor because it is on only

@@ -109,7 +109,7 @@ PCPI_INLINE bool pcpi_marked_push(struct pcpi_cache *c, struct pcpi_ring *ring,
 /* What is read of the cache is read inside: MV2 must hold for it. */
 #define PCPI_MOVE_BEGIN PCPI_RSEQ_BEGIN "cmpl $0, %[state]\n\tjne %l[out]\n\t"
 
-#define PCPI_MOVE_CACHE(c) [state] "m"((c)->state)
+#define PCPI_MOVE_CACHE(c) PCPI_RSEQ_OPERAND, [state] "m"((c)->state)
 
 /* One register, where memory operands would take two. */
 #define PCPI_MOVE_RING(ring)                                                   \

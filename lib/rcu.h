@@ -13,12 +13,11 @@
 #include <stdint.h>
 #include <urcu-bp.h>
 
+#include "atomics.h"
+
 /* ThreadSanitizer doesn't see into liburcu and is told what a grace period
  * orders: the ends of the sections before what follows it. */
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#if PCPI_TSAN
 void __tsan_acquire(void *at);
 void __tsan_release(void *at);
 #define pcpi_rcu_tell(what) __tsan_##what((void *)(uintptr_t)&urcu_bp_read_lock)

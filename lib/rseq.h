@@ -17,23 +17,34 @@
  * Nothing is taken back at the end: the kernel sees that the thread is outside.
  *
  * RS1 A sequence is used only by threads for which pcpi_rseq_ready() is true, in
- *     heaps for which pcpi_rseq_setup() was.
+ *     heaps for which pcpi_rseq_setup() was.  It is asked when a cache gets an
+ *     owner: a thread that unregisters its area while it owns one, and a child of
+ *     vfork(), which the kernel doesn't register, make no calls after that.
  * RS2 pcpi_rseq_cs names eight writable bytes of every thread, also where
  *     sequences don't work.
  *
  * x86-64 only: elsewhere, and under ThreadSanitizer, which doesn't see what
  * assembly does, PCPI_RSEQ is 0.  Source: the kernel's rseq(2) and membarrier(2).
- * Cost: two instructions and a test; an abort some hundred nanoseconds.
+ * Cost: two instructions and a test; an abort some hundred nanoseconds; the setup
+ * of a process a millisecond, up to some tenths of a second where other work keeps
+ * all processors busy.
  * Proved by tests/unit/test_rseq.c, tests/conc/.
  */
 #ifndef PCPI_RSEQ_H
 #define PCPI_RSEQ_H
 
+#include "atomics.h"
 #include "base.h"
 
-/* gcc 11 and clang 11 are the first with outputs of an asm that may jump. */
-#if defined(__x86_64__) && defined(__LP64__) && !defined(__SANITIZE_THREAD__) && \
-	(defined(__clang__) || __GNUC__ >= 11)
+/* The first versions with outputs of an asm that may jump; clang says that it is
+ * gcc 4. */
+#if defined(__clang__)
+#define PCPI_RSEQ_COMPILER (__clang_major__ >= 11)
+#else
+#define PCPI_RSEQ_COMPILER (__GNUC__ >= 11)
+#endif
+
+#if defined(__x86_64__) && defined(__LP64__) && !PCPI_TSAN && PCPI_RSEQ_COMPILER
 #define PCPI_RSEQ 1
 #else
 #define PCPI_RSEQ 0
@@ -41,7 +52,9 @@
 
 /*
  * Whether sequences of this process can be cut short by membarrier: registers
- * for it and tries it, once, on two threads that end before the return.
+ * for it and tries it, once, beside a thread that has ended before the return.
+ * False also where that could not be seen.  The registration and each try, mostly
+ * one, interrupt the process's running threads, whatever heaps it makes.
  */
 bool pcpi_rseq_setup(void);
 
@@ -50,7 +63,7 @@ bool pcpi_rseq_setup(void);
 bool pcpi_rseq_ready(void);
 
 /* Where every thread announces its sequences, from its thread pointer: RS2. */
-extern intptr_t pcpi_rseq_cs;
+extern intptr_t pcpi_rseq_cs __attribute__((visibility("hidden")));
 
 /*
  * The frame, for an asm goto with the operands `tmp` and `at` (registers that it may
@@ -71,10 +84,13 @@ extern intptr_t pcpi_rseq_cs;
 	".long 0x53053053\n"                                                   \
 	"4:\tjmp %l[out]\n\t"                                                  \
 	".popsection\n\t"                                                      \
-	"movq pcpi_rseq_cs(%%rip), %q[at]\n\t"                                 \
+	"movq %[cs], %q[at]\n\t"                                              \
 	"leaq 3b(%%rip), %[tmp]\n\t"                                           \
 	"movq %[tmp], %%fs:(%q[at])\n"                                         \
 	"1:\t"
+
+/* An input operand: an optimizer that sees the whole program knows of the use. */
+#define PCPI_RSEQ_OPERAND [cs] "m"(pcpi_rseq_cs)
 
 /* After the store that commits. */
 #define PCPI_RSEQ_END "\n2:\n"

@@ -238,14 +238,19 @@ static struct pcpi_entry *entry_of(struct thread_record *self,
 	return (struct pcpi_entry *)(void *)((char *)self + heap->hot.entry);
 }
 
+/* A signal handler that comes in between finds no heap there, never one with
+ * another's cache: HO2. */
 static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
 		      struct pcpi_cache *c)
 {
 	struct pcpi_entry *entry = entry_of(self, heap);
 
-	entry->cache = c;
 	/* relaxed: for this thread; see entry_clear(). */
-	pcpi_store_relaxed(&entry->heap, &heap->hot);
+	pcpi_store_relaxed(&entry->heap, NULL);
+	pcpi_compiler_barrier();
+	entry->cache = c;
+	pcpi_compiler_barrier();
+	pcpi_store_relaxed(&entry->heap, &heap->hot); /* relaxed: see above. */
 	pcpi_store_relaxed(&c->root->home, c); /* relaxed: a hint for ticks. */
 }
 

@@ -87,7 +87,8 @@ struct pcpa_stats; /* pcpalloc/stats.h */
 /* Blocks are part of core dumps. */
 #define PCPA_HEAP_DUMP 0x10u
 /* Never interrupt a running thread to drain its cache: it drains itself at its
- * next call. */
+ * next call.  The creation of a process's first heap still interrupts all of its
+ * running threads, a few times at most: create it before they matter. */
 #define PCPA_HEAP_NO_IPI 0x20u
 /* A thread of the heap's own, named pcpalloc and with all signals blocked, calls
  * pcpa_heap_tick() once a second until the heap is destroyed; -EAGAIN at creation

@@ -86,6 +86,8 @@ struct pcpi_sys {
 	/* CPUs the process may run on, at least 1. */
 	unsigned (*cpus)(void);
 	int (*tid)(void);
+	/* How often the calling thread has been off its CPU so far. */
+	uint64_t (*switches)(void);
 	void (*yield)(void);
 	/* Address space still allowed to the process (RLIMIT_AS less what is
 	 * mapped); UINT64_MAX: not limited. */

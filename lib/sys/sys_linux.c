@@ -449,6 +449,16 @@ static int linux_tid(void)
 	return (int)syscall(SYS_gettid);
 }
 
+static uint64_t linux_switches(void)
+{
+	struct rusage usage = { 0 };
+	int saved = errno;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	errno = saved;
+	return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}
+
 static void linux_yield(void)
 {
 	sched_yield();
@@ -588,6 +598,7 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.cpu = linux_cpu,
 	.cpus = linux_cpus,
 	.tid = linux_tid,
+	.switches = linux_switches,
 	.yield = linux_yield,
 	.address_space_left = linux_address_space_left,
 	.event_make = linux_event_make,

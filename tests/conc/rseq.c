@@ -6,12 +6,18 @@
  *             as fast as it can, whose handler makes hits on the same cache.  The
  *             handler finds the cache before or after each move: nothing is lost
  *             or handed out twice.
- *   drains    owners in tight loops of hits beside a drainer, more than there are
- *             processors, so that they are preempted inside: no drain waits for
- *             one that is off its processor in a sequence.
+ *   drains    owners in tight loops of hits and refills beside a drainer, more
+ *             than there are processors, so that they are preempted inside.  A
+ *             drain is late where that is in a refill, which has the mark.
+ *   slowed    pops that wait long between what they read and their commit, beside
+ *             drains: a drainer that didn't have them begin again would take what
+ *             they are about to take.  Nothing but sequences touches the caches
+ *             during a drain, so none has to wait, whoever is off its processor:
+ *             they are given no time to.
  *
- * Both run with the mark alone, too (GLIBC_TUNABLES=glibc.pthread.rseq=0, and
- * wherever there are no sequences), where the handler is turned away inside.
+ * The first two run with the mark alone, too (GLIBC_TUNABLES=
+ * glibc.pthread.rseq=0, and wherever there are no sequences), where the handler is
+ * turned away inside.
  */
 #include "conc.h"
 
@@ -159,9 +165,154 @@ static void drains(void)
 	conc_heap_end(heap);
 }
 
+/* ---- Slowed ----------------------------------------------------------------------- */
+
+#if PCPI_RSEQ
+
+#define SLOW_OWNERS 4u
+#define SLOW_ORDER 1u
+#define STOCK 4u
+
+/* Held by a drain, and by an owner on a slow path. */
+static pthread_mutex_t between = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t pops, cuts; /* a */
+
+/* pcpi_section_pop() with a wait in it. */
+static bool slow_pop(struct pcpi_cache *c, struct pcpi_ring *ring, uint32_t *pfn)
+{
+	uint32_t head;
+	void *tmp, *at;
+
+	__asm__ __volatile__ goto(PCPI_MOVE_BEGIN
+				  "movl %c[rhead](%[ring]), %[head]\n\t"
+				  "cmpl %c[rtail](%[ring]), %[head]\n\t"
+				  "je %l[out]\n\t"
+				  "subl $1, %[head]\n\t"
+				  "movl $300, %k[at]\n"
+				  "5:\tpause\n\t"
+				  "subl $1, %k[at]\n\t"
+				  "jnz 5b\n\t"
+				  "movl %c[rmask](%[ring]), %k[at]\n\t"
+				  "andl %[head], %k[at]\n\t"
+				  "movq %c[rslots](%[ring]), %[tmp]\n\t"
+				  "movl (%[tmp],%q[at],4), %k[at]\n\t"
+				  "movl %[head], %c[rhead](%[ring])"
+				  PCPI_RSEQ_END
+				  : [tmp] "=&r"(tmp), [head] "=&r"(head), [at] "=&r"(at)
+				  : PCPI_MOVE_CACHE(c), PCPI_MOVE_RING(ring)
+				  : "memory", "cc"
+				  : out);
+	*pfn = (uint32_t)(uintptr_t)at;
+	return true;
+out:
+	return false;
+}
+
+struct stock {
+	void *blocks[STOCK];
+	unsigned n;
+	uint64_t stamp;
+};
+
+static void stock_put(struct stock *s, void *block)
+{
+	CHECK(block);
+	conc_stamp(heap, block, SLOW_ORDER, s->stamp);
+	s->blocks[s->n++] = block;
+}
+
+static void *stock_get(struct stock *s)
+{
+	void *block = s->blocks[--s->n];
+
+	conc_unstamp(heap, block, SLOW_ORDER, s->stamp);
+	return block;
+}
+
+static void stock_refill(struct stock *s)
+{
+	pthread_mutex_lock(&between);
+	while (s->n < STOCK)
+		stock_put(s, pcpa_alloc(heap, SLOW_ORDER, 0));
+	pthread_mutex_unlock(&between);
+}
+
+/* Puts a block in and takes one out, by sequences only. */
+static void stock_turn(struct stock *s, struct pcpi_cache *c)
+{
+	struct pcpi_ring *ring = &c->list[SLOW_ORDER].ring;
+	void *block = stock_get(s);
+	uint32_t pfn = (uint32_t)((size_t)((char *)block - heap->hot.base) >>
+				  heap->hot.page_shift);
+	uint32_t head;
+
+	if (!pcpi_section_push(c, ring, pfn, &head)) {
+		stock_put(s, block);
+		return;
+	}
+	if (!slow_pop(c, ring, &pfn)) {
+		pcpi_fetch_add_relaxed(&cuts, 1);
+		return;
+	}
+	pcpi_counter_inc(&c->list[SLOW_ORDER].allocs);
+	pcpi_fetch_add_relaxed(&pops, 1);
+	stock_put(s, heap->hot.base + ((size_t)pfn << heap->hot.page_shift));
+}
+
+static void slow_owner(unsigned index, void *arg)
+{
+	struct stock s = { .stamp = index + 1 };
+
+	(void)arg;
+	while (!conc_flag(&stop)) {
+		if (s.n == 0)
+			stock_refill(&s);
+		stock_turn(&s, pcpi_hot_cache(&heap->hot));
+	}
+	/* The drains are over. */
+	while (s.n > 0)
+		pcpa_free_sized(heap, stock_get(&s), SLOW_ORDER);
+}
+
+static void slowed(void)
+{
+	struct conc_thread threads[SLOW_OWNERS];
+	uint64_t end = conc_now_ms() + MS, pages;
+	unsigned n;
+
+	stop = false;
+	heap = conc_heap(64 * MIB, 0);
+	if (!heap->env.rseq) {
+		conc_heap_end(heap);
+		return;
+	}
+	conc_start(threads, SLOW_OWNERS, slow_owner, NULL);
+	for (n = 0; conc_now_ms() < end; n++) {
+		pthread_mutex_lock(&between);
+		CHECK(pcpi_heap_sweep(heap, 0, &pages) == 0);
+		pthread_mutex_unlock(&between);
+		usleep(20); /* lets owners have the mutex */
+	}
+	conc_raise(&stop);
+	conc_join(threads, SLOW_OWNERS);
+	fprintf(stderr, "%u drains beside %" PRIu64 " slow pops, %" PRIu64
+		" cut or empty\n", n, pops, cuts);
+	CHECK_U64(pops, >, 0);
+	conc_heap_end(heap);
+}
+
+#else
+
+static void slowed(void)
+{
+}
+
+#endif
+
 int main(void)
 {
 	signals();
 	drains();
+	slowed();
 	return 0;
 }

@@ -93,7 +93,7 @@ static void env_make(const struct parts_spec *spec)
 		.window_pfn_shift = space->window_shift - space->page_shift,
 		.watched = spec->watched,
 		.exchange = spec->exchange,
-		.rseq = pcpi_rseq_setup() && spec->rseq,
+		.rseq = spec->rseq && pcpi_rseq_setup(),
 	};
 }
 

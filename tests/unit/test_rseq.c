@@ -2,11 +2,16 @@
 /*
  * test_rseq.c - whether sequences work here, and what happens where they don't.
  */
-#include <criterion/criterion.h>
-#include <errno.h>
-#include <pthread.h>
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "../support/fake_sys.h"
+#include "../support/heap_fixture.h"
+#include "heap.h"
 #include "rseq.h"
 
 static int refuse(void)
@@ -39,13 +44,29 @@ static bool here(void)
 	       pcpi_sys_linux.membarrier_rseq_register() == 0;
 }
 
+/* On an overloaded machine the two threads of the self-test may not meet: some
+ * tries, in a process each. */
+static bool works_in_a_child(void)
+{
+	unsigned n;
+	int status = 1;
+	pid_t child;
+
+	for (n = 0; n < 6 && status != 0; n++) {
+		child = fork();
+		if (child == 0)
+			_exit(pcpi_rseq_setup() && pcpi_rseq_setup() &&
+			      pcpi_rseq_ready() ? 0 : 1);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+	}
+	return status == 0;
+}
+
 Test(rseq, works_where_library_and_kernel_have_it)
 {
 	if (!here())
 		cr_skip_test("no restartable sequences here");
-	cr_expect(pcpi_rseq_setup());
-	cr_expect(pcpi_rseq_setup(), "the same answer again");
-	cr_expect(pcpi_rseq_ready());
+	cr_expect(works_in_a_child());
 }
 
 static void *thread_ready(void *arg)
@@ -93,16 +114,138 @@ Test(rseq, is_off_where_the_kernel_refuses)
 	cr_expect_not(pcpi_rseq_setup());
 }
 
-/* A kernel that says yes and does nothing: the sequence ends by itself, unless it
- * was preempted, which is as good. */
-Test(rseq, self_test_ends_where_nothing_is_cut_short)
+/* Kernels that say yes at registration.  Where there is one CPU only, nothing tells
+ * the first from an honest one. */
+Test(rseq, is_off_where_nothing_is_cut_short)
 {
+	if (!here())
+		cr_skip_test("no restartable sequences here");
+	if (pcpi_sys_linux.cpus() == 1)
+		cr_skip_test("one CPU");
 	with(NULL, NULL, lie);
-	pcpi_rseq_setup();
+	cr_expect_not(pcpi_rseq_setup());
 }
 
-Test(rseq, self_test_fails_where_cutting_fails)
+Test(rseq, is_off_where_cutting_is_refused)
 {
 	with(NULL, NULL, refuse);
-	pcpi_rseq_setup();
+	cr_expect_not(pcpi_rseq_setup());
+}
+
+/* Switches that nobody counts look as if the call had cut. */
+static uint64_t no_switches(void)
+{
+	return 0;
+}
+
+Test(rseq, is_off_where_nothing_is_cut_short_nor_counted)
+{
+	if (!here())
+		cr_skip_test("no restartable sequences here");
+	if (pcpi_sys_linux.cpus() == 1)
+		cr_skip_test("one CPU");
+	with(NULL, NULL, lie);
+	sys.switches = no_switches;
+	cr_expect_not(pcpi_rseq_setup());
+}
+
+static unsigned calls;
+
+static int count_call(void)
+{
+	calls++;
+	return pcpi_sys_linux.membarrier_rseq();
+}
+
+static void pin(void)
+{
+	cpu_set_t one;
+	int cpu = sched_getcpu();
+
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)(cpu < 0 ? 0 : cpu), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) != 0)
+		cr_skip_test("can't be pinned");
+}
+
+Test(rseq, works_for_a_caller_with_one_cpu)
+{
+	if (!here())
+		cr_skip_test("no restartable sequences here");
+	pin();
+	cr_expect(works_in_a_child());
+}
+
+Test(rseq, is_off_for_a_caller_with_one_cpu_where_cutting_is_refused)
+{
+	with(NULL, NULL, refuse);
+	pin();
+	cr_expect_not(pcpi_rseq_setup());
+}
+
+Test(rseq, calls_a_few_times_at_most)
+{
+	with(NULL, NULL, count_call);
+	if (pcpi_rseq_setup())
+		cr_expect_gt(calls, 0);
+	cr_expect_leq(calls, 16 * 5);
+}
+
+static int no_thread(const char *name, void *(*fn)(void *arg), void *arg,
+		     pthread_t *out)
+{
+	(void)name, (void)fn, (void)arg, (void)out;
+	return -EAGAIN;
+}
+
+Test(rseq, is_off_where_no_thread_can_be_made)
+{
+	with(NULL, NULL, never);
+	sys.thread_start = no_thread;
+	cr_expect_not(pcpi_rseq_setup());
+}
+
+/* ---- A thread that has taken itself out of the kernel's books --------------------- */
+
+struct outsider {
+	struct pcpa_heap *heap;
+	bool could, ready, by_mark;
+};
+
+static void *unregister(void *arg)
+{
+	struct outsider *the = arg;
+	ptrdiff_t offset;
+	void *block;
+
+	if (pcpi_sys_linux.rseq_offset(&offset) != 0)
+		return NULL;
+	/* Length and signature are those that the C library registers with. */
+	the->could = syscall(SYS_rseq, (char *)__builtin_thread_pointer() + offset,
+			     32, 1, 0x53053053) == 0;
+	if (!the->could)
+		return NULL;
+	the->ready = pcpi_rseq_ready();
+	block = pcpa_alloc(the->heap, 0, 0);
+	cr_assert_not_null(block);
+	the->by_mark = pcpi_hot_cache(&the->heap->hot)->by_mark;
+	pcpa_free(the->heap, block);
+	return NULL;
+}
+
+Test(rseq, thread_that_unregistered_hits_by_the_mark)
+{
+	struct outsider the = { .ready = true };
+	pthread_t t;
+
+	if (!pcpi_rseq_setup())
+		cr_skip_test("no restartable sequences here");
+	the.heap = heap_fixed(8 * MIB, 0);
+	cr_assert_eq(pthread_create(&t, NULL, unregister, &the), 0);
+	cr_assert_eq(pthread_join(t, NULL), 0);
+	if (!the.could)
+		cr_skip_test("the C library registers otherwise");
+	cr_expect_not(the.ready);
+	cr_expect(the.by_mark);
+	heap_end(the.heap);
 }

@@ -254,6 +254,14 @@ Test(sys, clocks_and_ids_make_sense)
 	cr_expect_geq(linux_sys->cpus(), 1);
 }
 
+Test(sys, counts_how_often_the_thread_was_off_its_cpu)
+{
+	uint64_t before = linux_sys->switches();
+
+	usleep(1000);
+	cr_expect_gt(linux_sys->switches(), before);
+}
+
 /* ---- Files and words ------------------------------------------------------ */
 
 Test(sys, read_file_cuts_at_the_buffer)
