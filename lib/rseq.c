@@ -36,7 +36,7 @@ intptr_t pcpi_rseq_cs;
 				 real-time class, too */
 #define TEST_LOOKS 10000u /* some hundred microseconds */
 #define TEST_CALLS 4u /* a spinner */
-#define TEST_SPINNERS 16u
+#define TEST_SPINNERS 4u
 #define TEST_WAIT_NS UINT64_C(30000000)
 
 struct test {
@@ -194,7 +194,8 @@ static enum verdict test_spinner(bool one_cpu)
 }
 
 /* On a loaded machine two threads may share a processor for long, although there
- * are others; a new one is put where there is most room. */
+ * are others; a new one is put where there is most room.  The last is believed as
+ * with one CPU, so that load alone doesn't switch sequences off. */
 static bool test(void)
 {
 	bool one_cpu = pcpi_sys->cpus() == 1;
@@ -202,7 +203,7 @@ static bool test(void)
 	unsigned n;
 
 	for (n = 0; n < TEST_SPINNERS && verdict == UNSEEN; n++)
-		verdict = test_spinner(one_cpu);
+		verdict = test_spinner(one_cpu || n == TEST_SPINNERS - 1);
 	return verdict == WORKS;
 }
 

@@ -26,7 +26,7 @@
  * x86-64 only: elsewhere, and under ThreadSanitizer, which doesn't see what
  * assembly does, PCPI_RSEQ is 0.  Source: the kernel's rseq(2) and membarrier(2).
  * Cost: two instructions and a test; an abort some hundred nanoseconds; the setup
- * of a process a millisecond, up to some tenths of a second where other work keeps
+ * of a process a millisecond, up to some 0.1 s where other work keeps
  * all processors busy.
  * Proved by tests/unit/test_rseq.c, tests/conc/.
  */
