@@ -4,9 +4,8 @@
  *
  * A mutex that spins a little before it sleeps: every hold is a few dozen to a
  * few hundred nanoseconds (D8), far below the cost of a sleep.  Debug builds
- * keep how many locks of each rank are held in one thread-local word, four bits a
- * rank, and trap when a rank is taken that is not above all held ones (L1).  More
- * than one of a rank is held where a try-lock succeeds, as in a signal handler.
+ * keep the set of held ranks in one thread-local word, bit r for rank r, and
+ * trap when a rank is taken that is not above all held ones (L1).
  */
 #define _GNU_SOURCE
 #include "lock.h"
@@ -18,29 +17,22 @@
 #define note_drop(rank) ((void)(rank))
 #define rank_allowed(rank) true
 #else
-#define RANK_BITS 4u
+static __thread unsigned held_ranks __attribute__((tls_model("initial-exec")));
 
-static __thread uint64_t held_ranks __attribute__((tls_model("initial-exec")));
-
-static unsigned held_of(unsigned rank)
+static void note_take(unsigned rank)
 {
-	return held_ranks >> rank * RANK_BITS & ((1u << RANK_BITS) - 1);
+	held_ranks |= 1u << rank;
 }
 
 static bool rank_allowed(unsigned rank)
 {
-	return held_ranks >> rank * RANK_BITS == 0;
-}
-
-static void note_take(unsigned rank)
-{
-	held_ranks += UINT64_C(1) << rank * RANK_BITS;
+	return held_ranks >> rank == 0;
 }
 
 static void note_drop(unsigned rank)
 {
-	PCPA_ASSERT(held_of(rank) > 0);
-	held_ranks -= UINT64_C(1) << rank * RANK_BITS;
+	PCPA_ASSERT(held_ranks & 1u << rank);
+	held_ranks &= ~(1u << rank);
 }
 #endif
 
@@ -100,6 +92,6 @@ bool pcpi_lock_held(enum pcpi_lock_rank rank)
 	(void)rank;
 	return true;
 #else
-	return held_of(rank) > 0;
+	return held_ranks & 1u << rank;
 #endif
 }

@@ -78,7 +78,7 @@ static void take_far_below(void)
 
 static void take_two_of_a_rank(void)
 {
-	pcpi_lock_take(&locks[6]);
+	pcpi_lock_take(&locks[5]);
 	pcpi_lock_take(&twin);
 }
 
@@ -115,15 +115,15 @@ Test(lock, held_tells_the_calling_threads_ranks)
 {
 	if (!library_asserts())
 		cr_skip_test("no assertions in this build");
-	pcpi_lock_take(&locks[5]);
-	pcpi_lock_take(&locks[7]);
+	pcpi_lock_take(&locks[4]);
+	pcpi_lock_take(&locks[6]);
 	cr_expect(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_DEPOT));
-	pcpi_lock_drop(&locks[5]);
+	pcpi_lock_drop(&locks[4]);
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
-	pcpi_lock_drop(&locks[7]);
+	pcpi_lock_drop(&locks[6]);
 }
 
 static bool holder_ready, waiter_waited;
@@ -252,14 +252,4 @@ Test(lock, try_takes_what_is_free_and_never_waits, .timeout = 10)
 	cr_expect(pcpi_lock_try(&locks[1]));
 	pcpi_lock_drop(&locks[1]);
 	pcpi_lock_drop(&locks[5]);
-}
-
-/* As where a signal handler tries for a lock of a rank that its thread has. */
-Test(lock, tried_lock_of_a_rank_that_is_held_leaves_it_held)
-{
-	pcpi_lock_take(&locks[6]);
-	cr_assert(pcpi_lock_try(&twin));
-	pcpi_lock_drop(&twin);
-	cr_expect(pcpi_lock_held(PCPI_RANK_DEPOT));
-	pcpi_lock_drop(&locks[6]);
 }
