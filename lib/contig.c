@@ -16,6 +16,10 @@
  *     and a range is handed out whole or given back whole.
  * CG2 Step 2 ends: at most CANDIDATES ranges, a sweep of 100 us for each, and none
  *     where caches and depots don't hold as many pages as are missing.
+ * CG3 The search takes the zone's lock, so it is in no read-side section: a fork's
+ *     handler may have that lock while it waits for another whose holder waits
+ *     for readers.  It works on a copy of where the arenas are; what trims take
+ *     meanwhile is not free, as the bits tell.
  *
  * Concurrency: any thread.  Those who find a free range don't wait for each other;
  * in step 2 one at a time isolates, so that two can't hold parts of each other's
@@ -35,6 +39,40 @@
 #define SWEEP_WAIT_NS UINT64_C(100000)
 #define CANDIDATES 4u
 #define TRIES 3u
+#define SPANS 32u
+
+/* Where an arena is. */
+struct span {
+	uint32_t from, end;
+};
+
+/* Adds to the SPANS with the lowest addresses, in their order. */
+static unsigned span_add(struct span *spans, unsigned n, struct span s)
+{
+	unsigned i = pcpi_min(n, SPANS - 1);
+
+	if (n == SPANS && spans[i].from <= s.from)
+		return n;
+	for (; i > 0 && spans[i - 1].from > s.from; i--)
+		spans[i] = spans[i - 1];
+	spans[i] = s;
+	return pcpi_min(n + 1, SPANS);
+}
+
+/* The zone's next arenas at a page or after it: CG3. */
+static unsigned spans_get(struct pcpi_zone *z, uint32_t from, struct span *spans)
+{
+	struct pcpi_arena *a;
+	unsigned n = 0;
+
+	pcpi_rcu_read_lock();
+	pcpi_list_each(a, &z->arenas, link)
+		if (a->first_pfn >= from)
+			n = span_add(spans, n, (struct span){ a->first_pfn,
+					a->first_pfn + a->pages });
+	pcpi_rcu_read_unlock();
+	return n;
+}
 
 /* The best candidate of the zone's arenas; none: missing is above pages. */
 static struct pcpi_candidate zone_search(const struct pcpi_contig_request *want,
@@ -42,22 +80,26 @@ static struct pcpi_candidate zone_search(const struct pcpi_contig_request *want,
 					 const uint32_t *used, unsigned nr_used)
 {
 	struct pcpi_candidate best = { .missing = UINT32_MAX };
-	struct pcpi_arena *a;
+	struct span spans[SPANS];
+	uint32_t from = 0;
+	unsigned n, i;
 
-	pcpi_rcu_read_lock();
-	pcpi_list_each(a, &z->arenas, link) {
-		struct pcpi_search s = {
-			.from = a->first_pfn,
-			.end = a->first_pfn + a->pages,
-			.pages = want->pages,
-			.align_pages = want->align_pages,
-			.used = used,
-			.nr_used = nr_used,
-		};
+	do {
+		n = spans_get(z, from, spans);
+		for (i = 0; i < n; i++) {
+			struct pcpi_search s = {
+				.from = spans[i].from,
+				.end = spans[i].end,
+				.pages = want->pages,
+				.align_pages = want->align_pages,
+				.used = used,
+				.nr_used = nr_used,
+			};
 
-		pcpi_zone_search(z, &s, &best);
-	}
-	pcpi_rcu_read_unlock();
+			pcpi_zone_search(z, &s, &best);
+			from = spans[i].from + 1;
+		}
+	} while (n == SPANS);
 	return best;
 }
 

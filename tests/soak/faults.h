@@ -73,6 +73,17 @@ static int faulty_membarrier(void)
 	return refuses() ? -EPERM : soak.real->membarrier();
 }
 
+static int faulty_thread_start(const char *name, void *(*fn)(void *arg), void *arg,
+			       pthread_t *out)
+{
+	return refuses() ? -EAGAIN : soak.real->thread_start(name, fn, arg, out);
+}
+
+static int faulty_event_make(void)
+{
+	return refuses() ? -EMFILE : soak.real->event_make();
+}
+
 /* After the first heap, which has put its own table in place. */
 static void faults_install(void)
 {
@@ -87,6 +98,8 @@ static void faults_install(void)
 	soak.sys.advise = faulty_advise;
 	soak.sys.bind = faulty_bind;
 	soak.sys.membarrier = faulty_membarrier;
+	soak.sys.thread_start = faulty_thread_start;
+	soak.sys.event_make = faulty_event_make;
 	pcpi_sys = &soak.sys;
 }
 

@@ -23,7 +23,7 @@ static void op_alloc(struct soak_thread *t)
 	void *at = pcpa_alloc(heaps[h].heap, order, flags);
 
 	if (!at) {
-		CHECK(errno == ENOMEM);
+		CHECK(is_refusal(flags, errno));
 		return;
 	}
 	if (flags & PCPA_ZERO) {
@@ -46,12 +46,13 @@ static void op_free(struct soak_thread *t)
 static void op_alloc_bulk(struct soak_thread *t)
 {
 	unsigned h = (unsigned)pick(t, HEAPS), order = order_pick(t, 4);
+	unsigned flags = flags_pick(t);
 	size_t n = 1 + pick(t, BULK), got, i;
 	void *at[BULK];
 
 	errno = 0;
-	got = pcpa_alloc_bulk(heaps[h].heap, order, flags_pick(t), at, n);
-	CHECK(got == n || errno == ENOMEM);
+	got = pcpa_alloc_bulk(heaps[h].heap, order, flags, at, n);
+	CHECK(got == n || is_refusal(flags, errno));
 	for (i = 0; i < got; i++)
 		block_keep(t, h, order, at[i]);
 }
@@ -67,7 +68,7 @@ static void op_free_bulk(struct soak_thread *t)
 	while (i < t->n && n < BULK) {
 		struct block *b = &t->held[i];
 
-		if (b->heap != h || (sized && b->order != order)) {
+		if (b->heap != h || b->pages || (sized && b->order != order)) {
 			i++;
 			continue;
 		}
@@ -84,14 +85,15 @@ static void op_free_bulk(struct soak_thread *t)
 static void op_refill(struct soak_thread *t)
 {
 	unsigned h = (unsigned)pick(t, HEAPS), order = order_pick(t, 3);
+	unsigned flags = flags_pick(t);
 	void *slots[BULK] = { NULL };
 	size_t filled, n = 1 + pick(t, BULK), i;
 
 	for (i = 0; i < n; i += 1 + pick(t, 4))
 		slots[i] = pcpa_alloc(heaps[h].heap, order, PCPA_NOGROW);
 	errno = 0;
-	filled = pcpa_refill(heaps[h].heap, order, 0, slots, n);
-	CHECK(filled == n || errno == ENOMEM);
+	filled = pcpa_refill(heaps[h].heap, order, flags, slots, n);
+	CHECK(filled == n || is_refusal(flags, errno));
 	for (i = 0; i < n; i++) {
 		CHECK(i >= filled || slots[i]);
 		if (slots[i])
@@ -129,6 +131,10 @@ static void op_query(struct soak_thread *t)
 		return;
 	b = &t->held[pick(t, t->n)];
 	heap = heaps[b->heap].heap;
+	if (b->pages) {
+		CHECK(pcpa_block_order(heap, b->at) == -EINVAL);
+		return;
+	}
 	CHECK(pcpa_block_order(heap, b->at) == (int)b->order);
 	CHECK(pcpa_block_node(heap, b->at) >= 0);
 	CHECK((uintptr_t)b->at % (pcpa_heap_page_bytes(heap) << b->order) == 0);
@@ -160,22 +166,99 @@ static void op_stats(struct soak_thread *t)
 				sizeof(text)) > 0);
 }
 
+/* Small ranges are common.  What is larger than the heap is refused at once. */
+static void op_contig(struct soak_thread *t)
+{
+	unsigned h = (unsigned)pick(t, HEAPS), flags = flags_pick(t);
+	struct pcpa_heap *heap = heaps[h].heap;
+	size_t pages = 1 + pick(t, UINT64_C(1) << pick(t, 12));
+	size_t align = (size_t)1 << pick(t, 11);
+	uint64_t *at = pcpa_alloc_contig(heap, pages, align, flags);
+	struct block b = { .at = at, .heap = h, .pages = pages };
+
+	if (!at) {
+		CHECK(is_refusal(flags, errno));
+		return;
+	}
+	CHECK((uintptr_t)at % (align * pcpa_heap_page_bytes(heap)) == 0);
+	if (flags & PCPA_ZERO) {
+		CHECK_U64(*at, ==, 0);
+		CHECK_U64(*last_word(&b), ==, 0);
+	}
+	keep(t, b);
+}
+
+/* Of a heap that others use, or of one that nobody has touched for a while. */
+static void op_trim(struct soak_thread *t)
+{
+	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
+	size_t went = pcpa_heap_trim(heap, pick(t, 2) ? pick(t, 64) * MIB : 0);
+
+	CHECK(went % pcpa_heap_page_bytes(heap) == 0);
+	if (heap->options_flags & PCPA_HEAP_FIXED)
+		CHECK_U64(went, ==, 0);
+}
+
+/* What a holder of a disable sees, whatever others do. */
+static void disabled_look(struct soak_thread *t, struct pcpa_heap *heap)
+{
+	struct pcpa_stats s;
+	void *at[BULK];
+	unsigned i;
+	size_t n;
+
+	for (i = 0; i < 4; i++) {
+		n = pcpa_alloc_bulk(heap, order_pick(t, 3), 0, at,
+				    1 + pick(t, BULK));
+		pcpa_free_bulk(heap, at, n);
+		s = conc_stats(heap);
+		CHECK_U64(s.cached_pages, ==, 0);
+		CHECK_U64(s.depot_pages, ==, 0);
+	}
+}
+
+/* Disables as often as it enables: by the node's number, or all. */
+static void op_disable(struct soak_thread *t)
+{
+	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
+	int node[3], err;
+	unsigned n = 0, depth = 1 + (unsigned)pick(t, 3);
+
+	while (n < depth) {
+		node[n] = pick(t, 2) ? -1 : (int)heap->env.zones[0].config.os_node;
+		err = pcpa_cache_disable(heap, node[n]);
+		CHECK(err == 0 || err == -ETIMEDOUT);
+		if (err)
+			break;
+		n++;
+		/* One node: else a look at that node alone. */
+		if (heap->nr_zones == 1 || node[n - 1] == -1)
+			disabled_look(t, heap);
+	}
+	while (n > 0)
+		CHECK(pcpa_cache_enable(heap, node[--n]) == 0);
+}
+
+static void op_tick(struct soak_thread *t)
+{
+	CHECK(pcpa_heap_tick(heaps[pick(t, HEAPS)].heap) == 0);
+}
+
 static int arena_look(const struct pcpa_arena_info *info, void *arg)
 {
-	*(size_t *)arg += info->bytes;
+	const struct pcpa_heap *heap = arg;
+
+	CHECK(info->bytes > 0 && info->bytes <= 96 * MIB);
+	CHECK(info->bytes % info->page_bytes == 0);
+	CHECK((uintptr_t)info->base % pcpa_heap_page_bytes(heap) == 0);
 	return 0;
 }
 
 static void op_arenas(struct soak_thread *t)
 {
 	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
-	uint64_t before = conc_stats(heap).managed_pages;
-	size_t bytes = 0;
 
-	CHECK(pcpa_for_each_arena(heap, arena_look, &bytes) == 0);
-	/* The newest is managed a moment before it is in the list. */
-	CHECK_U64(bytes / pcpa_heap_page_bytes(heap), <=,
-		  before + 96 * MIB / pcpa_heap_page_bytes(heap));
+	CHECK(pcpa_for_each_arena(heap, arena_look, heap) == 0);
 }
 
 static uint64_t events; /* a */
@@ -192,6 +275,23 @@ static void op_trace(struct soak_thread *t)
 	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
 
 	CHECK(pcpa_heap_trace(heap, pick(t, 2) ? event_count : NULL, NULL) == 0);
+}
+
+static void op_watch(struct soak_thread *t)
+{
+	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
+
+	CHECK(pcpa_heap_watch(heap, pick(t, 2) ? event_count : NULL, NULL) == 0);
+}
+
+static void op_eventfd(struct soak_thread *t)
+{
+	int fd = pcpa_heap_eventfd(heaps[pick(t, HEAPS)].heap);
+	uint64_t changes;
+
+	CHECK(fd >= 0 || fd == -EMFILE);
+	if (fd >= 0 && read(fd, &changes, sizeof(changes)) < 0)
+		CHECK(errno == EAGAIN);
 }
 
 /* All of the small heap, which others use at the time. */
@@ -218,9 +318,10 @@ static void op_heap(struct soak_thread *t)
 
 	opts.max_bytes = 8 * MIB;
 	opts.verbosity = 0;
+	opts.flags = pick(t, 2) ? PCPA_HEAP_BACKGROUND : 0;
 	err = pcpa_heap_create(&opts, &heap);
 	if (err) {
-		CHECK(err == -ENOMEM);
+		CHECK(err == -ENOMEM || err == -EAGAIN);
 		return;
 	}
 	n = pcpa_alloc_bulk(heap, order_pick(t, 3), 0, at, BULK);
@@ -228,6 +329,19 @@ static void op_heap(struct soak_thread *t)
 		CHECK(pcpa_heap_destroy(heap) == -EBUSY);
 	pcpa_free_bulk(heap, at, n);
 	CHECK(pcpa_heap_destroy(heap) == 0);
+}
+
+static void child_refused(struct pcpa_heap *heap)
+{
+	errno = 0;
+	CHECK(!pcpa_alloc(heap, 0, 0) && errno == ENODEV);
+	errno = 0;
+	CHECK(!pcpa_alloc_contig(heap, 4, 1, 0) && errno == ENODEV);
+	CHECK(pcpa_heap_tick(heap) == -ENODEV);
+	CHECK(pcpa_cache_disable(heap, -1) == -ENODEV);
+	CHECK(pcpa_heap_watch(heap, NULL, NULL) == -ENODEV);
+	CHECK(pcpa_heap_eventfd(heap) == -ENODEV);
+	CHECK(pcpa_heap_trim(heap, 0) == 0);
 }
 
 static _Noreturn void child_live(void)
@@ -240,10 +354,8 @@ static _Noreturn void child_live(void)
 	alarm(CHILD_SECONDS);
 	pcpi_store_relaxed(&soak.faults, false); /* relaxed: one thread */
 	for (h = 0; h < HEAPS; h++) {
-		errno = 0;
 		if (h != COW_HEAP)
-			CHECK(!pcpa_alloc(heaps[h].heap, 0, 0) &&
-			      errno == ENODEV);
+			child_refused(heaps[h].heap);
 	}
 	n = pcpa_alloc_bulk(cow, 1, 0, at, BULK);
 	CHECK(n == BULK || errno == ENOMEM);
@@ -293,7 +405,13 @@ static const struct soak_op {
 	{ "drain", op_drain, 60 },
 	{ "stats", op_stats, 200 },
 	{ "arenas", op_arenas, 100 },
+	{ "contig", op_contig, 400 },
+	{ "trim", op_trim, 30 },
+	{ "disable", op_disable, 12 },
+	{ "tick", op_tick, 200 },
 	{ "trace", op_trace, 20 },
+	{ "watch", op_watch, 20 },
+	{ "eventfd", op_eventfd, 60 },
 	{ "exhaust", op_exhaust, 6 },
 	{ "heap", op_heap, 12 },
 	{ "fork", op_fork, 6 },

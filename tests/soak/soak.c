@@ -26,6 +26,7 @@
 #include "ops.h"
 
 #define WATCHDOG_SECONDS 90u
+#define BALANCE_TRIES 500u
 #define OPS (sizeof(ops) / sizeof(ops[0]))
 
 static uint64_t ops_done[OPS]; /* a */
@@ -141,15 +142,46 @@ static void block_count(const struct block *b, struct account *accounts)
 	if (!b->at)
 		return;
 	block_check(b);
-	accounts[b->heap].pages += UINT64_C(1) << b->order;
+	accounts[b->heap].pages += block_pages(b);
 	accounts[b->heap].blocks++;
+}
+
+static bool is_balanced(const struct pcpa_stats *s, const struct account *a)
+{
+	return s->free_pages + s->cached_pages + s->depot_pages + a->pages ==
+	       s->managed_pages;
+}
+
+/* A heap's own thread may be at it, for some moments each second. */
+static struct pcpa_stats stats_balanced(const struct soak_heap *h,
+					const struct account *a)
+{
+	struct pcpa_stats s = conc_stats(h->heap);
+	unsigned tries = h->flags & PCPA_HEAP_BACKGROUND ? BALANCE_TRIES : 0;
+
+	while (!is_balanced(&s, a) && tries-- > 0) {
+		conc_sleep_ms(10);
+		s = conc_stats(h->heap);
+	}
+	return s;
+}
+
+static void account_check(const struct soak_heap *h, const struct account *a)
+{
+	struct pcpa_stats s = stats_balanced(h, a);
+
+	CHECK_U64(s.free_pages + s.cached_pages + s.depot_pages + a->pages, ==,
+		  s.managed_pages);
+	CHECK_U64(s.used_blocks, ==, a->blocks);
+	CHECK_U64(s.alloc_total - s.free_total, ==, a->blocks);
+	CHECK_U64(s.bad_frees, ==, 0);
+	CHECK_U64(s.cached_pages, <=, s.managed_pages / 8 + THREADS * 8);
 }
 
 /* All threads rest. */
 static void accounts_check(void)
 {
 	struct account accounts[HEAPS] = { { 0, 0 } };
-	struct pcpa_stats s;
 	unsigned i, k;
 
 	for (i = 0; i < THREADS; i++)
@@ -157,16 +189,8 @@ static void accounts_check(void)
 			block_count(&soak.threads[i].held[k], accounts);
 	for (i = 0; i < SHARED; i++)
 		block_count(&soak.shared[i], accounts);
-	for (i = 0; i < HEAPS; i++) {
-		s = conc_stats(heaps[i].heap);
-		CHECK_U64(s.free_pages + s.cached_pages + s.depot_pages +
-				  accounts[i].pages, ==, s.managed_pages);
-		CHECK_U64(s.used_blocks, ==, accounts[i].blocks);
-		CHECK_U64(s.alloc_total - s.free_total, ==, accounts[i].blocks);
-		CHECK_U64(s.bad_frees, ==, 0);
-		CHECK_U64(s.cached_pages, <=,
-			  s.managed_pages / 8 + THREADS * 8);
-	}
+	for (i = 0; i < HEAPS; i++)
+		account_check(&heaps[i], &accounts[i]);
 }
 
 /* Nobody else is there any more. */
@@ -216,6 +240,7 @@ static void heaps_make(void)
 		opts.flags = heaps[i].flags;
 		opts.initial_bytes = heaps[i].initial_bytes;
 		opts.max_bytes = heaps[i].max_bytes;
+		opts.reserve_pages = heaps[i].reserve_pages;
 		opts.verbosity = 0;
 		CHECK(pcpa_heap_create(&opts, &heaps[i].heap) == 0);
 	}
@@ -282,6 +307,7 @@ int main(int argc, char **argv)
 	all_free();
 	for (i = 0; i < HEAPS; i++) {
 		pcpa_heap_trace(heaps[i].heap, NULL, NULL);
+		pcpa_heap_watch(heaps[i].heap, NULL, NULL);
 		whole_check(&heaps[i]);
 		CHECK(pcpa_heap_destroy(heaps[i].heap) == 0);
 	}

@@ -19,6 +19,7 @@ struct block {
 	void *at; /* NULL: none */
 	uint64_t stamp;
 	unsigned heap, order;
+	size_t pages; /* of a contiguous range; 0: a block of the order */
 };
 
 enum { RUNNING, RESTING, ENDED };
@@ -38,6 +39,7 @@ struct soak_heap {
 	const char *name;
 	unsigned flags;
 	size_t initial_bytes, max_bytes;
+	unsigned reserve_pages;
 	struct pcpa_heap *heap;
 };
 
@@ -59,11 +61,12 @@ static struct {
 };
 
 static struct soak_heap heaps[] = {
-	{ "growing", 0, 0, 96 * MIB, NULL },
-	{ "cow", PCPA_HEAP_COW | PCPA_HEAP_FIXED, 32 * MIB, 0, NULL },
-	{ "no-ipi", PCPA_HEAP_NO_IPI, 2 * MIB, 48 * MIB, NULL },
-	{ "legacy", PCPA_HEAP_LEGACY | PCPA_HEAP_FIXED, 16 * MIB, 0, NULL },
-	{ "checks", PCPA_HEAP_CHECKS, 4 * MIB, 16 * MIB, NULL },
+	{ "growing", 0, 0, 96 * MIB, 0, NULL },
+	{ "cow", PCPA_HEAP_COW | PCPA_HEAP_FIXED, 32 * MIB, 0, 0, NULL },
+	{ "no-ipi", PCPA_HEAP_NO_IPI, 2 * MIB, 48 * MIB, 256, NULL },
+	{ "legacy", PCPA_HEAP_LEGACY | PCPA_HEAP_FIXED, 16 * MIB, 0, 128, NULL },
+	{ "checks", PCPA_HEAP_CHECKS, 4 * MIB, 16 * MIB, 0, NULL },
+	{ "background", PCPA_HEAP_BACKGROUND, 2 * MIB, 32 * MIB, 64, NULL },
 };
 
 #define HEAPS (unsigned)(sizeof(heaps) / sizeof(heaps[0]))
@@ -77,40 +80,58 @@ static uint64_t pick(struct soak_thread *t, uint64_t n)
 
 /* ---- Blocks ------------------------------------------------------------------- */
 
+static uint64_t block_pages(const struct block *b)
+{
+	return b->pages ? b->pages : UINT64_C(1) << b->order;
+}
+
+static uint64_t *last_word(const struct block *b)
+{
+	size_t bytes = block_pages(b) * pcpa_heap_page_bytes(heaps[b->heap].heap);
+
+	return (uint64_t *)(void *)((char *)b->at + bytes - sizeof(uint64_t));
+}
+
 static void block_stamp(struct soak_thread *t, struct block *b)
 {
 	b->stamp = (uint64_t)(t->index + 1) << 48 | ++t->serial;
 	*(uint64_t *)b->at = b->stamp;
-	*conc_last_word(heaps[b->heap].heap, b->at, b->order) = b->stamp;
+	*last_word(b) = b->stamp;
 }
 
 static void block_check(const struct block *b)
 {
 	CHECK_U64(*(uint64_t *)b->at, ==, b->stamp);
-	CHECK_U64(*conc_last_word(heaps[b->heap].heap, b->at, b->order), ==,
-		  b->stamp);
+	CHECK_U64(*last_word(b), ==, b->stamp);
 }
 
 static void block_free(struct soak_thread *t, const struct block *b)
 {
+	struct pcpa_heap *heap = heaps[b->heap].heap;
+
 	block_check(b);
-	if (pick(t, 2))
-		pcpa_free(heaps[b->heap].heap, b->at);
+	if (b->pages)
+		pcpa_free_contig(heap, b->at, b->pages);
+	else if (pick(t, 2))
+		pcpa_free(heap, b->at);
 	else
-		pcpa_free_sized(heaps[b->heap].heap, b->at, b->order);
+		pcpa_free_sized(heap, b->at, b->order);
 }
 
-/* A fresh block is the thread's; where it has no room the block goes back. */
-static void block_keep(struct soak_thread *t, unsigned heap, unsigned order,
-		       void *at)
+/* What is fresh is the thread's; where it has no room it goes back. */
+static void keep(struct soak_thread *t, struct block b)
 {
-	struct block b = { .at = at, .heap = heap, .order = order };
-
 	block_stamp(t, &b);
 	if (t->n < HOLD)
 		t->held[t->n++] = b;
 	else
 		block_free(t, &b);
+}
+
+static void block_keep(struct soak_thread *t, unsigned heap, unsigned order,
+		       void *at)
+{
+	keep(t, (struct block){ .at = at, .heap = heap, .order = order });
 }
 
 static struct block held_take(struct soak_thread *t)
@@ -134,10 +155,26 @@ static unsigned order_pick(struct soak_thread *t, unsigned most)
 static unsigned flags_pick(struct soak_thread *t)
 {
 	static const unsigned flags[] = {
-		0, 0, 0, 0, PCPA_ZERO, PCPA_NOGROW, PCPA_THISNODE,
+		0,
+		0,
+		0,
+		0,
+		PCPA_ZERO,
+		PCPA_NOGROW,
+		PCPA_THISNODE,
+		PCPA_NOWAIT,
+		PCPA_NOWAIT | PCPA_ZERO,
+		PCPA_RESERVE,
+		PCPA_RESERVE | PCPA_NOWAIT,
 	};
 
 	return flags[pick(t, sizeof(flags) / sizeof(flags[0]))];
+}
+
+/* Whether an allocation with the flags may fail so. */
+static bool is_refusal(unsigned flags, int err)
+{
+	return err == ENOMEM || (err == EAGAIN && (flags & PCPA_NOWAIT));
 }
 
 #endif

@@ -276,6 +276,49 @@ Test(arena, large_arena_is_populated_in_parallel)
 	cr_expect_eq(fake.populated_bytes, 706 * MIB);
 }
 
+static char *bound_from, *bound_to;
+static int (*populate)(void *, size_t);
+static unsigned populates_unbound;
+static size_t populates_most;
+
+static int bind_noted(void *addr, size_t bytes, unsigned os_node)
+{
+	(void)os_node;
+	if (bound_from == NULL)
+		bound_from = addr;
+	bound_to = (char *)addr + bytes;
+	return 0;
+}
+
+static int populate_noted(void *addr, size_t bytes)
+{
+	populates_unbound += (char *)addr < bound_from ||
+			     (char *)addr + bytes > bound_to;
+	populates_most = pcpi_max(populates_most, bytes);
+	return populate(addr, bytes);
+}
+
+/* Or the pages would be on the node of whoever populates; in pieces, for threads. */
+Test(arena, memory_is_bound_before_it_is_populated)
+{
+	struct pcpi_sys table = *pcpi_sys;
+	const struct pcpi_sys *before = pcpi_sys;
+
+	populate = table.populate;
+	table.populate = populate_noted;
+	table.bind = bind_noted;
+	pcpi_sys = &table;
+	fake_sys_pool(2 * MIB, 0, 100);
+	nodes[0].max_bytes = 1 * GIB;
+	create();
+	cr_expect_eq(grow(0, 256 * MIB).backing, PCPA_BACKING_HUGETLB);
+	cr_expect_eq(grow(0, 256 * MIB).backing, PCPA_BACKING_THP);
+	cr_expect_eq(populates_unbound, 0);
+	cr_expect_gt(populates_most, 0);
+	cr_expect_leq(populates_most, 128 * MIB);
+	pcpi_sys = before;
+}
+
 Test(arena, release_gives_pages_and_addresses_back)
 {
 	struct pcpi_arena a, b;

@@ -27,6 +27,58 @@ Test(arena_fall, large_pages_come_first_then_smaller_then_transparent)
 	cr_expect_eq(fake.says, 1, "once");
 }
 
+/* As much hugetlb memory as is there and never more, since what is more is a
+ * signal at the first touch; the rest is transparent. */
+static void expect_pool_and_rest(size_t page, uint64_t pool_pages,
+				 uint64_t want)
+{
+	uint64_t got = 0, huge = 0;
+	struct pcpi_arena a;
+
+	fake_sys_pool(page, 0, pool_pages);
+	nodes[0].max_bytes = want;
+	create();
+	while (got < want) {
+		a = grow(0, want - got);
+		got += a.bytes;
+		if (a.backing != PCPA_BACKING_HUGETLB)
+			continue;
+		huge += a.bytes;
+		cr_expect_eq(a.page_bytes, page);
+	}
+	cr_expect_eq(got, want);
+	cr_expect_eq(huge, pcpi_min(want, pool_pages * page));
+	cr_expect_eq(fake.populated_bytes, want, "all of it, before use");
+	cr_expect_eq(fake.pools[0].free, pool_pages - huge / page);
+}
+
+Test(arena_fall, six_hundred_pages_asked_of_a_pool_of_512)
+{
+	expect_pool_and_rest(2 * MIB, 512, 1200 * MIB);
+}
+
+Test(arena_fall, whole_heap_that_a_pool_cannot_back_is_refused)
+{
+	fake_sys_pool(2 * MIB, 0, 512);
+	nodes[0].max_bytes = 1200 * MIB;
+	fake_sys_file("/proc/meminfo", "MemAvailable: 102400 kB\n");
+	create();
+	cr_expect_eq(pcpi_space_can_back(&space, 1200 * MIB), -ENOMEM);
+	expect_no_arena(0, 1200 * MIB, true);
+	cr_expect_eq(fake.populated_bytes, 0);
+	cr_expect_eq(fake.pools[0].free, 512);
+}
+
+Test(arena_fall, only_gigabyte_pages_are_there)
+{
+	expect_pool_and_rest(1 * GIB, 2, 2 * GIB);
+}
+
+Test(arena_fall, only_two_megabyte_pages_are_there)
+{
+	expect_pool_and_rest(2 * MIB, 1024, 2 * GIB);
+}
+
 Test(arena_fall, size_asked_for_is_used_alone_and_rounds_up)
 {
 	fake_sys_pool(1 * GIB, 0, 2);

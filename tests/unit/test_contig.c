@@ -8,6 +8,7 @@
 
 #include "../support/heap_fixture.h"
 #include "heap.h"
+#include "rcu.h"
 
 #define PAGES 4096u /* of 16 MiB */
 #define HUGE_PAGES 512u
@@ -313,4 +314,88 @@ Test(contig, works_beside_disabled_caches_and_checks)
 	cr_assert(start);
 	pcpa_free_contig(heap, start, PAGES);
 	cr_assert_eq(pcpa_cache_enable(heap, -1), 0);
+}
+
+/* ---- Waiting --------------------------------------------------------------------- */
+
+struct search {
+	pthread_barrier_t met;
+	int tid;
+	bool go; /* a */
+};
+
+static void *searcher(void *arg)
+{
+	struct search *s = arg;
+
+	pcpa_free_contig(heap, contig(3, 1), 3); /* its first call */
+	s->tid = pcpi_sys->tid();
+	pthread_barrier_wait(&s->met);
+	/* acquire: pairs with the release in the test; spins, as it must not be
+	 * asleep before. */
+	while (!pcpi_load_acquire(&s->go))
+		;
+	pcpa_free_contig(heap, contig(3, 1), 3);
+	return NULL;
+}
+
+/* Until the thread sleeps, or doesn't. */
+static void sleep_await(int tid, bool asleep)
+{
+	char path[64], state;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	do {
+		pcpi_sys->yield();
+		f = fopen(path, "r");
+		cr_assert(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+		fclose(f);
+	} while ((state == 'S') != asleep);
+}
+
+/* A fork's handler has the zone's lock while it waits for one whose holder may
+ * wait for a grace period, on whichever heap. */
+Test(contig, search_that_waits_for_the_zone_delays_no_grace_period, .timeout = 20)
+{
+	struct pcpi_zone *z = &heap->env.zones[0];
+	struct search s = { .go = false };
+	pthread_t t;
+
+	pthread_barrier_init(&s.met, NULL, 2);
+	cr_assert_eq(pthread_create(&t, NULL, searcher, &s), 0);
+	pthread_barrier_wait(&s.met);
+	pcpi_lock_freeze(&z->lock);
+	sleep_await(s.tid, false);
+	/* release: pairs with searcher(). */
+	pcpi_store_release(&s.go, true);
+	sleep_await(s.tid, true);
+	pcpi_rcu_synchronize();
+	pcpi_lock_thaw(&z->lock);
+	pthread_join(t, NULL);
+	pthread_barrier_destroy(&s.met);
+}
+
+/* More arenas than a search looks at in one go; only one has room. */
+Test(contig, range_is_found_in_the_last_of_many_arenas)
+{
+	size_t i, n;
+	void *start[2];
+
+	heap_replace(heap_make(160 * MIB, 160 * MIB, 0));
+	n = alloc_all(heap, 9, 0, blocks, 80);
+	cr_assert_eq(n, 80);
+	qsort(blocks, n, sizeof(blocks[0]), compare_pointers);
+	for (i = 1; i < n; i += 2)
+		pcpa_free(heap, blocks[i]);
+	cr_assert_eq(pcpa_heap_trim(heap, 0), 80 * MIB);
+	for (i = 0; i < 2; i++) {
+		pcpa_free(heap, blocks[i * (n - 2)]);
+		start[i] = pcpa_alloc_contig(heap, HUGE_PAGES, 1, PCPA_NOGROW);
+		cr_expect_eq(start[i], blocks[i * (n - 2)]);
+	}
+	for (i = 0; i < 2; i++)
+		pcpa_free_contig(heap, start[i], HUGE_PAGES);
+	for (i = 2; i < n - 2; i += 2)
+		pcpa_free(heap, blocks[i]);
 }
