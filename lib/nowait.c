@@ -133,6 +133,8 @@ uint32_t pcpi_nowait_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 	uint32_t got = local_take(req, pfns, n);
 	unsigned i;
 
+	/* Settling waits for locks. */
+	req->busy |= pcpi_deferred_any(&heap->env.deferred);
 	for (i = 1; i < heap->nr_zones && got < n; i++)
 		if (!(req->flags & PCPA_THISNODE))
 			got += foreign_take(req, &heap->env.zones[order[i]],

@@ -154,7 +154,7 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned byte, uint64_t pfn
 	/* relaxed: a drainer may move it just now; then a look comes for nothing,
 	 * or with the next free. */
 	if (pcpi_unlikely(head - pcpi_load_relaxed(&ring->tail) >= ring->limit))
-		pcpi_cache_trim(c, byte - 1);
+		pcpi_cache_trim_hit(c, byte - 1);
 	return true;
 }
 

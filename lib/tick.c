@@ -164,6 +164,7 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 		claims_end(heap, moved);
 	}
 	pcpi_rcu_read_unlock();
+	pcpi_deferred_look(&heap->env);
 	depots_trim(heap);
 }
 
