@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nowait.c - the road of a request that must not wait (PCPA_NOWAIT).  Layer 5,
- * part of heap.h.
+ * nowait.c - the road of a request that must not wait (PCPA_NOWAIT, or in a nested
+ * call, nest.h).  Layer 5, part of heap.h.
  *
  * Owns: where such a request looks.  What it leaves out for a lock that is taken,
  * or a cache that is claimed, makes it fail with EAGAIN and not ENOMEM: the next

@@ -63,8 +63,8 @@ struct pcpi_entry {
 	struct pcpi_cache *cache;
 };
 
-/* The library's only thread-local variable: the thread's record, which begins
- * with its table; never NULL (thread.c). */
+/* The thread's record, which begins with its table; never NULL (thread.c).  The
+ * only thread-local variable that a hit reads, but those of rseq.h. */
 extern __thread char *pcpi_table __attribute__((tls_model("initial-exec")));
 
 PCPI_INLINE struct pcpi_entry *pcpi_hot_entry(const struct pcpi_hot *hot)

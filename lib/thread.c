@@ -251,7 +251,7 @@ static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
 	pcpi_compiler_barrier();
 	entry->cache = c;
 	pcpi_compiler_barrier();
-	pcpi_store_relaxed(&entry->heap, &heap->hot);
+	pcpi_store_relaxed(&entry->heap, &heap->hot); /* relaxed: as above */
 	pcpi_store_relaxed(&c->root->home, c); /* relaxed: a hint for ticks. */
 }
 
