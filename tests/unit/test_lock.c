@@ -78,7 +78,7 @@ static void take_far_below(void)
 
 static void take_two_of_a_rank(void)
 {
-	pcpi_lock_take(&locks[5]);
+	pcpi_lock_take(&locks[6]);
 	pcpi_lock_take(&twin);
 }
 
@@ -115,15 +115,34 @@ Test(lock, held_tells_the_calling_threads_ranks)
 {
 	if (!library_asserts())
 		cr_skip_test("no assertions in this build");
-	pcpi_lock_take(&locks[4]);
-	pcpi_lock_take(&locks[6]);
+	pcpi_lock_take(&locks[5]);
+	pcpi_lock_take(&locks[7]);
 	cr_expect(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_DEPOT));
-	pcpi_lock_drop(&locks[4]);
+	pcpi_lock_drop(&locks[5]);
 	cr_expect_not(pcpi_lock_held(PCPI_RANK_GROW));
 	cr_expect(pcpi_lock_held(PCPI_RANK_ZONE));
+	pcpi_lock_drop(&locks[7]);
+}
+
+/* As a handler does that interrupted its thread with a lock of the rank. */
+static void try_two_of_a_rank(void)
+{
+	pcpi_lock_take(&locks[6]);
+	if (!pcpi_lock_try(&twin))
+		_exit(1);
+	pcpi_lock_drop(&twin);
+	if (!pcpi_lock_held(PCPI_RANK_DEPOT))
+		_exit(1);
 	pcpi_lock_drop(&locks[6]);
+	if (library_asserts() && pcpi_lock_held(PCPI_RANK_DEPOT))
+		_exit(1);
+}
+
+Test(lock, second_of_a_rank_may_be_tried_for)
+{
+	cr_expect_not(traps(try_two_of_a_rank));
 }
 
 static bool holder_ready, waiter_waited;
