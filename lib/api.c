@@ -7,6 +7,9 @@
  *
  * IF1  A bad argument changes nothing but a counter.
  * IF2  Success and free leave errno alone; a failed allocation sets it.
+ * IF3  What leaves the hit counts itself in (nest.h).  A nested allocation is one
+ *     with PCPA_NOWAIT, a nested free is deferred (pcp_defer.c), and all other
+ *     calls are refused there.
  *
  * Proved by tests/unit/test_api.c and tests/abi/.
  */
@@ -25,6 +28,7 @@
 #include "env.h"
 #include "heap.h"
 #include "list.h"
+#include "nest.h"
 #include "rcu.h"
 
 #define NODE_SHIFT 16
@@ -67,22 +71,19 @@ PCPI_EXPORT int pcpa_heap_create(const struct pcpa_heap_options *opts,
 
 	if (!out)
 		return -EINVAL;
-	err = create(opts, out);
-	errno = saved;
+	err = pcpi_nest_enter() ? create(opts, out) : -EAGAIN;
+	pcpi_api_end(saved);
 	return err;
 }
 
 PCPI_EXPORT int pcpa_heap_destroy(struct pcpa_heap *heap)
 {
-	int saved = errno, err;
+	int saved = errno, err = pcpi_api_begin(heap);
 
-	if (!heap)
-		return -EINVAL;
-	/* relaxed: set before the child had a second thread. */
-	if (pcpi_load_relaxed(&heap->forked))
-		return -ENODEV;
+	if (err)
+		return err;
 	err = pcpi_heap_destroy(heap);
-	errno = saved;
+	pcpi_api_end(saved);
 	return err;
 }
 
@@ -106,19 +107,32 @@ static void default_make(void)
 	}
 }
 
+static void default_try(void)
+{
+	pcpi_fork_setup(); /* where it fails, the creation does */
+	pthread_mutex_lock(&pcpi_once.default_heap);
+	if (!default_tried)
+		default_make();
+	/* release: pairs with pcpa_default_heap(). */
+	pcpi_store_release(&default_tried, true);
+	pthread_mutex_unlock(&pcpi_once.default_heap);
+}
+
 PCPI_EXPORT struct pcpa_heap *pcpa_default_heap(void)
 {
 	int saved = errno;
+	bool outer;
 
-	/* acquire: pairs with the store below. */
+	/* acquire: pairs with default_try(). */
 	if (!pcpi_load_acquire(&default_tried)) {
-		pcpi_fork_setup(); /* where it fails, the creation does */
-		pthread_mutex_lock(&pcpi_once.default_heap);
-		if (!default_tried)
-			default_make();
-		/* release: pairs with the load above. */
-		pcpi_store_release(&default_tried, true);
-		pthread_mutex_unlock(&pcpi_once.default_heap);
+		outer = pcpi_nest_enter();
+		if (outer)
+			default_try();
+		pcpi_nest_leave();
+		if (!outer) {
+			errno = EAGAIN;
+			return NULL;
+		}
 	}
 	errno = default_heap ? saved : -default_error;
 	return default_heap;
@@ -162,12 +176,25 @@ static int shortage(const struct pcpi_request *req)
 	return req->busy ? -EAGAIN : -ENOMEM;
 }
 
+/* Negative errno, or 0 with *req filled: of a call that has counted itself in. */
+static int request_begin(struct pcpa_heap *heap, unsigned order, unsigned flags,
+			 bool outer, struct pcpi_request *req)
+{
+	int err = request_check(heap, order, flags, req);
+
+	if (!err && !outer) { /* IF3 */
+		req->flags |= PCPA_NOWAIT;
+		req->busy = true;
+	}
+	return err;
+}
+
 static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 				  unsigned flags)
 {
 	struct pcpi_request req;
 	int saved = errno, err;
-	uint32_t pfn;
+	uint32_t pfn = 0;
 	void *block;
 
 	/* Cut short, or no sequences for this thread: the mark will do. */
@@ -176,9 +203,10 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 		if (block)
 			return block;
 	}
-	err = request_check(heap, order, flags, &req);
+	err = request_begin(heap, order, flags, pcpi_nest_enter(), &req);
 	if (!err && pcpi_route_take(&req, &pfn, 1) == 0)
 		err = shortage(&req);
+	pcpi_nest_leave();
 	if (err) {
 		errno = -err;
 		return NULL;
@@ -254,11 +282,13 @@ static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
 					unsigned flags, void **blocks, size_t n)
 {
 	struct pcpi_request req;
-	int saved = errno, err = request_check(heap, order, flags, &req);
+	int saved = errno, err;
 	size_t got = 0, i;
 
+	err = request_begin(heap, order, flags, pcpi_nest_enter(), &req);
 	if (!err)
 		got = bulk_slow(&req, blocks, n);
+	pcpi_nest_leave();
 	if (!err && got < n)
 		err = shortage(&req);
 	for (i = 0; i < got; i++)
@@ -315,29 +345,46 @@ static bool free_marked(struct pcpa_heap *heap, void *block, int said)
 					      true);
 }
 
+/* Why the block stays as it is, or NULL. */
+static const char *block_free(struct pcpa_heap *heap, const void *block, int said,
+			      bool outer)
+{
+	unsigned order = 0;
+	uint32_t pfn = 0;
+	const char *why = pcpi_free_fault(heap, block, &pfn, &order);
+
+	if (why)
+		return why;
+	if (said >= 0 && (unsigned)said != order)
+		return "of another order than said";
+	if (outer) {
+		if (heap->env.watched &&
+		    !pcpi_checks_hold(&heap->checks, pfn, order))
+			return "free already";
+		pcpi_route_give(heap, pfn, order);
+		return NULL;
+	}
+	if (!pcpi_defer_block(&heap->env, pfn, order))
+		return "free already";
+	/* relaxed: counter */
+	pcpi_fetch_add_relaxed(&pcpi_zone_of(&heap->env, pfn)->direct_frees, 1);
+	return NULL;
+}
+
 /* said: the order that the caller says, or -1. */
 static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
 {
-	unsigned order = 0;
 	int saved = errno;
 	const char *why;
-	uint32_t pfn = 0;
 
 	/* relaxed: set before the child had a second thread. */
 	if (!block || !heap || pcpi_load_relaxed(&heap->forked) ||
 	    free_marked(heap, block, said))
 		return;
-	why = pcpi_free_fault(heap, block, &pfn, &order);
-	if (!why && said >= 0 && (unsigned)said != order)
-		why = "of another order than said";
-	if (!why && heap->env.watched &&
-	    !pcpi_checks_hold(&heap->checks, pfn, order))
-		why = "free already";
+	why = block_free(heap, block, said, pcpi_nest_enter());
 	if (why)
 		pcpi_free_refuse(heap, block, why, said);
-	else
-		pcpi_route_give(heap, pfn, order);
-	errno = saved;
+	pcpi_api_end(saved);
 }
 
 PCPI_EXPORT PCPI_HOT void pcpa_free(struct pcpa_heap *heap, void *block)
@@ -430,8 +477,11 @@ PCPI_EXPORT void *pcpa_alloc_contig(struct pcpa_heap *heap, size_t pages,
 	uint32_t pfn = PCPI_NO_PFN;
 	void *start;
 
+	if (!pcpi_nest_enter() && !err)
+		err = -EAGAIN;
 	if (!err)
 		pfn = pcpi_contig_take(&want);
+	pcpi_nest_leave();
 	if (pfn == PCPI_NO_PFN) {
 		errno = err ? -err : ENOMEM;
 		return NULL;
@@ -465,7 +515,7 @@ static const char *contig_fault(struct pcpa_heap *heap, const void *start,
 		return text;
 	}
 	/* acquire/release: pairs with itself; of two frees one is the first. */
-	return pcpi_cas_acq_rel(&heap->hot.orders[*pfn], &byte, PCPI_PAGE_TAIL)
+	return pcpi_cas_acq_rel(&heap->hot.orders[*pfn], &byte, PCPI_PAGE_ISOLATED)
 		       ? NULL
 		       : "free already";
 }
@@ -477,16 +527,18 @@ PCPI_EXPORT void pcpa_free_contig(struct pcpa_heap *heap, void *start,
 	int saved = errno;
 	const char *why;
 	uint32_t pfn = 0;
+	bool outer;
 
 	/* relaxed: set before the child had a second thread. */
 	if (!start || !heap || pcpi_load_relaxed(&heap->forked))
 		return;
+	outer = pcpi_nest_enter();
 	why = contig_fault(heap, start, pages, &pfn, text);
 	if (why)
 		pcpi_free_refuse(heap, start, why, -1);
 	else
-		pcpi_contig_give(heap, pfn, (uint32_t)pages);
-	errno = saved;
+		pcpi_contig_give(heap, pfn, (uint32_t)pages, outer);
+	pcpi_api_end(saved);
 }
 
 /* ---- Queries ------------------------------------------------------------------------ */
@@ -527,6 +579,7 @@ static int zone_arenas(struct pcpi_zone *z,
 		       void *arg)
 {
 	struct pcpi_arena *a;
+	unsigned depth;
 	int stop = 0;
 
 	pcpi_rcu_read_lock();
@@ -540,7 +593,9 @@ static int zone_arenas(struct pcpi_zone *z,
 			.page_bytes = a->page_bytes,
 		};
 
+		depth = pcpi_nest_suspend(); /* NE3 */
 		stop = fn(&info, arg);
+		pcpi_nest_resume(depth);
 		if (stop)
 			break;
 	}
@@ -553,11 +608,15 @@ pcpa_for_each_arena(struct pcpa_heap *heap,
 		    int (*fn)(const struct pcpa_arena_info *, void *), void *arg)
 {
 	unsigned z;
-	int stop = pcpi_api_check(heap);
+	int stop;
 
 	if (!heap || !fn)
 		return -EINVAL;
+	stop = pcpi_api_begin(heap);
+	if (stop)
+		return stop;
 	for (z = 0; z < heap->nr_zones && !stop; z++)
 		stop = zone_arenas(&heap->env.zones[z], fn, arg);
+	pcpi_nest_leave();
 	return stop;
 }

@@ -18,35 +18,35 @@
 
 PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
 {
-	int saved = errno, err = pcpi_api_check(heap);
+	int saved = errno, err = pcpi_api_begin(heap);
 
 	if (err)
 		return err;
 	pcpi_thread_flush(heap);
-	errno = saved;
+	pcpi_api_end(saved);
 	return 0;
 }
 
 PCPI_EXPORT int pcpa_heap_drain(struct pcpa_heap *heap)
 {
-	int saved = errno, err = pcpi_api_check(heap);
+	int saved = errno, err = pcpi_api_begin(heap);
 	uint64_t pages;
 
 	if (err)
 		return err;
 	err = pcpi_heap_sweep(heap, DRAIN_WAIT_NS, &pages);
-	errno = saved;
+	pcpi_api_end(saved);
 	return err;
 }
 
 PCPI_EXPORT int pcpa_heap_tick(struct pcpa_heap *heap)
 {
-	int saved = errno, err = pcpi_api_check(heap);
+	int saved = errno, err = pcpi_api_begin(heap);
 
 	if (err)
 		return err;
 	pcpi_heap_tick(heap);
-	errno = saved;
+	pcpi_api_end(saved);
 	return 0;
 }
 
@@ -55,45 +55,45 @@ PCPI_EXPORT size_t pcpa_heap_trim(struct pcpa_heap *heap, size_t keep_bytes)
 	int saved = errno;
 	size_t given;
 
-	if (pcpi_api_check(heap))
+	if (pcpi_api_begin(heap))
 		return 0;
 	given = pcpi_heap_trim(heap, keep_bytes, DRAIN_WAIT_NS);
-	errno = saved;
+	pcpi_api_end(saved);
 	return given;
 }
 
-/* Negative errno, or 0 with the zone of an os number, NULL for -1. */
-static int zone_pick(struct pcpa_heap *heap, int node, struct pcpi_zone **zone)
+/* As pcpi_api_begin(), with the zone of an os number, NULL for -1. */
+static int zone_begin(struct pcpa_heap *heap, int node, struct pcpi_zone **zone)
 {
 	int err = pcpi_api_check(heap);
 
 	if (err)
 		return err;
 	*zone = node >= 0 ? pcpi_heap_zone(heap, (unsigned)node) : NULL;
-	return node == -1 || *zone ? 0 : -EINVAL;
+	return node == -1 || *zone ? pcpi_api_begin(heap) : -EINVAL;
 }
 
 PCPI_EXPORT int pcpa_cache_disable(struct pcpa_heap *heap, int node)
 {
 	struct pcpi_zone *zone;
-	int saved = errno, err = zone_pick(heap, node, &zone);
+	int saved = errno, err = zone_begin(heap, node, &zone);
 
 	if (err)
 		return err;
 	err = pcpi_heap_disable(heap, zone);
-	errno = saved;
+	pcpi_api_end(saved);
 	return err;
 }
 
 PCPI_EXPORT int pcpa_cache_enable(struct pcpa_heap *heap, int node)
 {
 	struct pcpi_zone *zone;
-	int saved = errno, err = zone_pick(heap, node, &zone);
+	int saved = errno, err = zone_begin(heap, node, &zone);
 
 	if (err)
 		return err;
 	err = pcpi_heap_enable(heap, zone);
-	errno = saved;
+	pcpi_api_end(saved);
 	return err;
 }
 
@@ -101,12 +101,17 @@ PCPI_EXPORT int pcpa_heap_trace(struct pcpa_heap *heap,
 				void (*fn)(const struct pcpa_event *, void *),
 				void *arg)
 {
-	if (!heap)
-		return -EINVAL;
-	pcpi_lock_take(&heap->drain_lock);
-	pcpi_trace_set(&heap->env.trace, fn, arg);
-	pcpi_lock_drop(&heap->drain_lock);
-	return 0;
+	int err = heap ? 0 : -EINVAL;
+
+	if (!pcpi_nest_enter() && !err)
+		err = -EAGAIN;
+	if (!err) {
+		pcpi_lock_take(&heap->drain_lock);
+		pcpi_trace_set(&heap->env.trace, fn, arg);
+		pcpi_lock_drop(&heap->drain_lock);
+	}
+	pcpi_nest_leave();
+	return err;
 }
 
 PCPI_EXPORT int pcpa_stats_read(struct pcpa_heap *heap, int node,
@@ -115,6 +120,7 @@ PCPI_EXPORT int pcpa_stats_read(struct pcpa_heap *heap, int node,
 	struct pcpi_zone *zone = NULL;
 	struct pcpa_stats all;
 	size_t size;
+	int err = 0;
 
 	if (!heap || !out || out->struct_size < sizeof(out->struct_size) ||
 	    node < -1)
@@ -124,8 +130,14 @@ PCPI_EXPORT int pcpa_stats_read(struct pcpa_heap *heap, int node,
 		if (!zone)
 			return -EINVAL;
 	}
+	if (pcpi_nest_enter())
+		pcpi_stats_collect(heap, zone, &all);
+	else
+		err = -EAGAIN;
+	pcpi_nest_leave();
+	if (err)
+		return err;
 	size = pcpi_min(out->struct_size, sizeof(all));
-	pcpi_stats_collect(heap, zone, &all);
 	all.struct_size = size;
 	memcpy(out, &all, size);
 	return 0;
@@ -135,9 +147,14 @@ PCPI_EXPORT int pcpa_stats_format(struct pcpa_heap *heap,
 				  enum pcpa_stats_format format, char *buf,
 				  size_t size)
 {
+	int len;
+
 	if (!heap || (!buf && size > 0))
 		return -EINVAL;
-	return pcpi_stats_write(heap, format, buf, size);
+	len = pcpi_nest_enter() ? pcpi_stats_write(heap, format, buf, size)
+				: -EAGAIN;
+	pcpi_nest_leave();
+	return len;
 }
 
 PCPI_EXPORT const char *pcpa_version(void)

@@ -16,7 +16,7 @@ PCPI_EXPORT int pcpa_heap_watch(struct pcpa_heap *heap,
 				void (*fn)(const struct pcpa_event *, void *),
 				void *arg)
 {
-	int saved = errno, err = pcpi_api_check(heap);
+	int saved = errno, err = pcpi_api_begin(heap);
 	struct pcpi_watch *watch;
 
 	if (err)
@@ -26,13 +26,13 @@ PCPI_EXPORT int pcpa_heap_watch(struct pcpa_heap *heap,
 	pcpi_watch_set(watch, fn, arg, heap->env.zones, heap->nr_zones);
 	pcpi_lock_drop(&heap->drain_lock);
 	pcpi_watch_zones(watch, heap->env.zones, heap->nr_zones);
-	errno = saved;
+	pcpi_api_end(saved);
 	return 0;
 }
 
 PCPI_EXPORT int pcpa_heap_eventfd(struct pcpa_heap *heap)
 {
-	int saved = errno, fd = pcpi_api_check(heap);
+	int saved = errno, fd = pcpi_api_begin(heap);
 
 	if (fd)
 		return fd;
@@ -40,7 +40,7 @@ PCPI_EXPORT int pcpa_heap_eventfd(struct pcpa_heap *heap)
 	fd = pcpi_watch_event_fd(&heap->env.watch);
 	pcpi_lock_drop(&heap->drain_lock);
 	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
-	errno = saved;
+	pcpi_api_end(saved);
 	return fd;
 }
 

@@ -93,7 +93,7 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 	while (c && done < n) {
 		/* Room for a whole chunk and the front, however long the call. */
 		if (pcpi_ring_room(&c->list[order].ring) <= PCPI_BULK_CHUNK)
-			pcpi_cache_trim(c, order);
+			pcpi_cache_trim_hit(c, order);
 		more = push_chunk(hot, c, order, sized, blocks + done,
 				  (uint32_t)pcpi_min(n - done,
 						     (size_t)PCPI_BULK_CHUNK));
@@ -113,5 +113,5 @@ void pcpi_bulk_end(const struct pcpi_hot *hot, unsigned order)
 		return;
 	ring = &c->list[order].ring;
 	if (pcpi_ring_len(ring) >= ring->limit)
-		pcpi_cache_trim(c, order);
+		pcpi_cache_trim_hit(c, order);
 }

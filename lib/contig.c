@@ -250,8 +250,10 @@ static uint32_t others_take(const struct pcpi_contig_request *want)
 uint32_t pcpi_contig_take(const struct pcpi_contig_request *want)
 {
 	struct pcpa_heap *heap = want->req.heap;
-	uint32_t pfn = zone_take(want, want->req.zone);
+	uint32_t pfn;
 
+	pcpi_deferred_look(&heap->env);
+	pfn = zone_take(want, want->req.zone);
 	if (pfn == PCPI_NO_PFN && !(want->req.flags & PCPA_THISNODE))
 		pfn = others_take(want);
 	/* relaxed: counters */
@@ -265,12 +267,17 @@ uint32_t pcpi_contig_take(const struct pcpi_contig_request *want)
 	return pfn;
 }
 
-void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages)
+void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages,
+		      bool outer)
 {
 	struct pcpi_zone *z = pcpi_zone_of(&heap->env, pfn);
 
+	pcpi_fetch_add_relaxed(&z->direct_frees, 1); /* relaxed: counter */
+	if (!outer) {
+		pcpi_defer_range(&heap->env, pfn, pages);
+		return;
+	}
 	if (heap->env.watched)
 		pcpi_checks_give_range(&heap->checks, pfn, pages);
-	pcpi_fetch_add_relaxed(&z->direct_frees, 1); /* relaxed: counter */
 	pcpi_zone_give_range(z, pfn, pages);
 }

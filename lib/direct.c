@@ -54,6 +54,19 @@ void pcpi_direct_give(struct pcpi_zone *z, unsigned order, const uint32_t *pfns,
 		pcpi_fetch_add_relaxed(&z->depot_puts, 1); /* relaxed: counter */
 }
 
+void pcpi_watched_give(struct pcpi_zone *z, unsigned order, uint32_t pfn)
+{
+	uint32_t rested[PCPI_CHUNK], n;
+
+	pcpi_checks_give(z->config.checks, pfn, order);
+	n = pcpi_quarantine_put(z->quarantine, order, pfn,
+				/* relaxed: a bound. */
+				pcpi_load_relaxed(&z->managed_pages), rested,
+				PCPI_CHUNK);
+	if (n > 0)
+		pcpi_direct_give(z, order, rested, n);
+}
+
 static uint64_t quarantine_empty(struct pcpi_zone *z)
 {
 	uint32_t pfns[PCPI_CHUNK], n;

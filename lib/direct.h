@@ -35,6 +35,10 @@ uint32_t pcpi_direct_take(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
 void pcpi_direct_give(struct pcpi_zone *z, unsigned order, const uint32_t *pfns,
 		      uint32_t n);
 
+/* A freed block of a watched heap (checks.h), past the caches, which would hand it
+ * out first of all: into the quarantine, and what that lets out further. */
+void pcpi_watched_give(struct pcpi_zone *z, unsigned order, uint32_t pfn);
+
 /* Everything in a zone's depots to its buddy; pages moved. */
 uint64_t pcpi_depots_empty(struct pcpi_zone *z);
 

@@ -30,6 +30,7 @@
 #include "atomics.h"
 #include "heap.h"
 #include "list.h"
+#include "nest.h"
 #include "rcu.h"
 
 static bool registered; /* a */
@@ -72,6 +73,7 @@ static void prepare(void)
 		again++;
 		return;
 	}
+	pcpi_nest_enter();
 	pthread_mutex_lock(&pcpi_once.default_heap);
 	pthread_mutex_lock(&pcpi_once.process);
 	pcpi_lock_freeze(&pcpi_heaps_lock);
@@ -124,6 +126,7 @@ static void parent(void)
 		return;
 	urcu_bp_after_fork_parent();
 	locks_thaw();
+	pcpi_nest_leave();
 }
 
 static void child(void)
@@ -138,6 +141,7 @@ static void child(void)
 		pcpi_background_forked(&h->background);
 		pcpi_thread_forked(h);
 	}
+	pcpi_nest_leave();
 }
 
 int pcpi_fork_setup(void)

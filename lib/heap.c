@@ -523,6 +523,7 @@ static uint64_t blocks_out(struct pcpa_heap *h)
 	struct pcpa_stats s = PCPA_STATS_INIT;
 
 	pcpi_lock_take(&h->drain_lock);
+	pcpi_deferred_look(&h->env);
 	pcpi_stats_collect(h, NULL, &s);
 	pcpi_lock_drop(&h->drain_lock);
 	return s.used_pages;

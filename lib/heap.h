@@ -274,8 +274,9 @@ struct pcpi_contig_request {
 /* The first page of a range that is handed out, or PCPI_NO_PFN. */
 uint32_t pcpi_contig_take(const struct pcpi_contig_request *want);
 
-/* Frees a checked range, which nobody else frees. */
-void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages);
+/* Frees a checked range, which nobody else frees; outer: not nested. */
+void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages,
+		      bool outer);
 
 /* ---- badfree.c ---- */
 

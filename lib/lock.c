@@ -4,8 +4,9 @@
  *
  * A mutex that spins a little before it sleeps: every hold is a few dozen to a
  * few hundred nanoseconds (D8), far below the cost of a sleep.  Debug builds
- * keep the set of held ranks in one thread-local word, bit r for rank r, and
- * trap when a rank is taken that is not above all held ones (L1).
+ * count the held ranks in one thread-local word, and trap when a rank is taken that
+ * is not above all held ones (L1).  A try-lock may take a second of a rank, and does
+ * where a signal handler calls.
  */
 #define _GNU_SOURCE
 #include "lock.h"
@@ -17,22 +18,25 @@
 #define note_drop(rank) ((void)(rank))
 #define rank_allowed(rank) true
 #else
-static __thread unsigned held_ranks __attribute__((tls_model("initial-exec")));
+static __thread uint64_t held_ranks __attribute__((tls_model("initial-exec")));
+
+/* 4 bits a rank, for their number. */
+#define ONE(rank) (UINT64_C(1) << 4 * (rank))
 
 static void note_take(unsigned rank)
 {
-	held_ranks |= 1u << rank;
+	held_ranks += ONE(rank);
 }
 
 static bool rank_allowed(unsigned rank)
 {
-	return held_ranks >> rank == 0;
+	return held_ranks >> 4 * rank == 0;
 }
 
 static void note_drop(unsigned rank)
 {
-	PCPA_ASSERT(held_ranks & 1u << rank);
-	held_ranks &= ~(1u << rank);
+	PCPA_ASSERT(held_ranks & 15 * ONE(rank));
+	held_ranks -= ONE(rank);
 }
 #endif
 
@@ -92,6 +96,6 @@ bool pcpi_lock_held(enum pcpi_lock_rank rank)
 	(void)rank;
 	return true;
 #else
-	return held_ranks & 1u << rank;
+	return held_ranks & 15 * ONE(rank);
 #endif
 }

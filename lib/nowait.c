@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nowait.c - the road of a request that must not wait (PCPA_NOWAIT).  Layer 5,
- * part of heap.h.
+ * nowait.c - the road of a request that must not wait (PCPA_NOWAIT, or in a nested
+ * call, nest.h).  Layer 5, part of heap.h.
  *
  * Owns: where such a request looks.  What it leaves out for a lock that is taken,
  * or a cache that is claimed, makes it fail with EAGAIN and not ENOMEM: the next
@@ -132,6 +132,8 @@ uint32_t pcpi_nowait_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 	uint32_t got = local_take(req, pfns, n);
 	unsigned i;
 
+	/* Settling waits for locks. */
+	req->busy |= pcpi_deferred_any(&heap->env.deferred);
 	for (i = 1; i < heap->nr_zones && got < n; i++)
 		if (!(req->flags & PCPA_THISNODE))
 			got += foreign_take(req, &heap->env.zones[order[i]],

@@ -3,6 +3,7 @@
 #include "pcp.h"
 
 #include "bits.h"
+#include "nest.h"
 #include "pcp_tune.h"
 #include "sys/sys.h"
 
@@ -200,6 +201,17 @@ void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
 {
 	policy_trim(c, order);
 	pcpi_watch_zone(&c->env->watch, c->zone);
+}
+
+void pcpi_cache_trim_hit(struct pcpi_cache *c, unsigned order)
+{
+	if (pcpi_nest_enter()) {
+		pcpi_deferred_look(c->env);
+		pcpi_cache_trim(c, order);
+	} else {
+		pcpi_cache_defer(c, order);
+	}
+	pcpi_nest_leave();
 }
 
 /* ---- Alloc ------------------------------------------------------------------- */

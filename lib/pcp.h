@@ -48,6 +48,7 @@
 #define PCPI_PCP_H
 
 #include "base.h"
+#include "deferred.h"
 #include "direct.h"
 #include "policy.h"
 #include "ring.h"
@@ -96,6 +97,7 @@ struct pcpi_pcp_env {
 	uint64_t ticks;		 /* a: so far (tick.c) */
 	struct pcpi_trace trace;
 	struct pcpi_watch watch;
+	struct pcpi_deferred deferred PCPI_ALIGNED(PCPI_CACHELINE);
 };
 
 /* Blocks of one other node on their way home: a batch of each order. */
@@ -258,6 +260,31 @@ void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 
 /* Owner: the list of this order has reached its limit by a free. */
 void pcpi_cache_trim(struct pcpi_cache *c, unsigned order);
+
+/* The same from a hit, which may be nested (nest.h). */
+void pcpi_cache_trim_hit(struct pcpi_cache *c, unsigned order);
+
+/* ---- pcp_defer.c ---- */
+
+/* In a nested call: frees a checked block; false: somebody was faster. */
+bool pcpi_defer_block(struct pcpi_pcp_env *env, uint32_t pfn, unsigned order);
+
+/* The same of a contiguous range that is the caller's alone. */
+void pcpi_defer_range(struct pcpi_pcp_env *env, uint32_t pfn, uint32_t pages);
+
+/* Owner, nested: the list of this order has reached its limit. */
+void pcpi_cache_defer(struct pcpi_cache *c, unsigned order);
+
+/* Not nested: what was deferred goes to depots and zones. */
+void pcpi_deferred_settle(struct pcpi_pcp_env *env);
+
+PCPI_INLINE void pcpi_deferred_look(struct pcpi_pcp_env *env)
+{
+	if (pcpi_deferred_any(&env->deferred))
+		pcpi_deferred_settle(env);
+}
+
+/* ---- pcp.c ---- */
 
 /* Inside (C1): takes up to n blocks from the cold end of a list. */
 uint32_t pcpi_cache_shift(struct pcpi_cache *c, unsigned order, uint32_t *pfns,

@@ -147,6 +147,10 @@ static void pending_answer(struct pcpi_cache *c)
 	/* relaxed: the compare below decides. */
 	uint8_t seen = pcpi_load_relaxed(&c->claim);
 
+	/* relaxed: ours; set means that we interrupted the owner inside, who could
+	 * not flush. */
+	if (pcpi_load_relaxed(&c->busy))
+		return;
 	/* First the answer, then the flush: a request that comes meanwhile is
 	 * another one.
 	 * acquire/release: pairs with pcpi_cache_ask() and

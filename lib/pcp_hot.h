@@ -64,8 +64,8 @@ struct pcpi_entry {
 	struct pcpi_cache *cache;
 };
 
-/* The library's only thread-local variable: the thread's record, which begins
- * with its table; never NULL (thread.c). */
+/* The thread's record, which begins with its table; never NULL (thread.c).  The
+ * only thread-local variable that a hit reads, but those of rseq.h. */
 extern __thread char *pcpi_table __attribute__((tls_model("initial-exec")));
 
 PCPI_INLINE struct pcpi_entry *pcpi_hot_entry(const struct pcpi_hot *hot)
@@ -155,7 +155,7 @@ PCPI_INLINE bool pcpi_hot_push(struct pcpi_cache *c, unsigned byte, uint64_t pfn
 	/* relaxed: a drainer may move it just now; then a look comes for nothing,
 	 * or with the next free. */
 	if (pcpi_unlikely(head - pcpi_load_relaxed(&ring->tail) >= ring->limit))
-		pcpi_cache_trim(c, byte - 1);
+		pcpi_cache_trim_hit(c, byte - 1);
 	return true;
 }
 

@@ -143,6 +143,7 @@ static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 {
 	uint32_t got = 0;
 
+	pcpi_deferred_look(&req->heap->env);
 	/* What the thread itself has needs no sweep. */
 	pcpi_thread_flush_for(req->heap, z);
 	if (pcpi_depots_empty(z) > 0)
@@ -192,22 +193,6 @@ static void watched_take(struct pcpa_heap *heap, unsigned order,
 				 pcpi_zone_of(&heap->env, pfns[i])->config.os_node);
 }
 
-/* Past the caches, which would hand it out first of all. */
-static void watched_give(struct pcpa_heap *heap, struct pcpi_zone *z,
-			 uint32_t pfn, unsigned order)
-{
-	uint32_t rested[PCPI_CHUNK], n;
-
-	pcpi_checks_give(&heap->checks, pfn, order);
-	/* relaxed: counters, and a bound. */
-	pcpi_fetch_add_relaxed(&z->direct_frees, 1);
-	n = pcpi_quarantine_put(z->quarantine, order, pfn,
-				pcpi_load_relaxed(&z->managed_pages), rested,
-				PCPI_CHUNK);
-	if (n > 0)
-		pcpi_direct_give(z, order, rested, n);
-}
-
 static void levels_look(struct pcpa_heap *heap)
 {
 	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
@@ -216,8 +201,10 @@ static void levels_look(struct pcpa_heap *heap)
 /* Steps 1 to 5. */
 static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
-	uint32_t got = zone_take(req, req->zone, pfns, n);
+	uint32_t got;
 
+	pcpi_deferred_look(&req->heap->env);
+	got = zone_take(req, req->zone, pfns, n);
 	if (got < n)
 		got += zone_exhaust(req, req->zone, pfns + got, n - got);
 	if (got < n && !(req->flags & PCPA_THISNODE))
@@ -254,7 +241,10 @@ bool pcpi_route_is_large(const struct pcpi_request *r, size_t n)
 
 uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
-	uint32_t got = pcpi_zone_take_bulk(req->zone, req->order, pfns, n, NULL);
+	uint32_t got;
+
+	pcpi_deferred_look(&req->heap->env);
+	got = pcpi_zone_take_bulk(req->zone, req->order, pfns, n, NULL);
 
 	/* relaxed: counter */
 	pcpi_fetch_add_relaxed(&req->zone->direct_allocs, got);
@@ -270,7 +260,8 @@ static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 	struct pcpi_cache *c = NULL;
 
 	if (heap->env.watched) {
-		watched_give(heap, z, pfn, order);
+		pcpi_fetch_add_relaxed(&z->direct_frees, 1); /* relaxed: counter */
+		pcpi_watched_give(z, order, pfn);
 		return;
 	}
 	if (order < PCPI_PCP_ORDERS)
@@ -290,6 +281,7 @@ static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 {
+	pcpi_deferred_look(&heap->env);
 	block_give(heap, pfn, order);
 	levels_look(heap);
 }

@@ -79,7 +79,7 @@ static void zone_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 	s->depot_puts = GET(z->depot_puts);
 	caches_merge(heap, z, s);
 	s->free_pages = GET(z->free_pages);
-	s->depot_pages = pcpi_zone_depot_pages(z) +
+	s->depot_pages = pcpi_zone_depot_pages(z) + GET(z->deferred_pages) +
 			 pcpi_quarantine_pages(z->quarantine);
 	s->managed_pages = GET(z->managed_pages);
 	/* Pages are free a moment before they are managed, and one that moves may

@@ -175,6 +175,7 @@ static int sweep_locked(struct pcpa_heap *heap, uint64_t deadline_ns,
 	err = caches_empty(heap, deadline_ns, moved);
 	pcpi_annotate_claim_end();
 	pcpi_rcu_read_unlock();
+	pcpi_deferred_look(&heap->env);
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
 	pcpi_counter_add(&heap->sweeps, 1);

@@ -34,6 +34,7 @@
 #include <pthread.h>
 
 #include "bits.h"
+#include "nest.h"
 #include "pcp_tune.h"
 #include "rcu.h"
 #include "rseq.h"
@@ -110,6 +111,7 @@ static struct thread_record *record_self(void)
 		return NULL;
 	}
 	r->tid = pcpi_sys->tid();
+	pcpi_compiler_barrier(); /* a handler finds it whole */
 	pcpi_table = (char *)r;
 	return r;
 }
@@ -245,12 +247,13 @@ static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
 {
 	struct pcpi_entry *entry = entry_of(self, heap);
 
-	/* relaxed: for this thread; see entry_clear(). */
+	/* A handler finds the old pair, none, or the new one.
+	 * relaxed: for this thread; see entry_clear(). */
 	pcpi_store_relaxed(&entry->heap, NULL);
 	pcpi_compiler_barrier();
 	entry->cache = c;
 	pcpi_compiler_barrier();
-	pcpi_store_relaxed(&entry->heap, &heap->hot); /* relaxed: see above. */
+	pcpi_store_relaxed(&entry->heap, &heap->hot); /* relaxed: as above */
 	pcpi_store_relaxed(&c->root->home, c); /* relaxed: a hint for ticks. */
 }
 
@@ -316,6 +319,7 @@ void pcpi_thread_flush(struct pcpa_heap *heap)
 	struct pcpi_cache *root = root_find(heap);
 	unsigned z;
 
+	pcpi_deferred_look(&heap->env);
 	if (root)
 		pcpi_cache_settle(root);
 	for (z = 0; root && z < heap->nr_zones; z++)
@@ -392,7 +396,9 @@ static void thread_end(void *arg)
 	struct thread_record *self = arg;
 	struct pcpa_heap *heap;
 
+	pcpi_nest_enter();
 	pcpi_table = (char *)(uintptr_t)&gone;
+	pcpi_compiler_barrier(); /* a handler must not use what is given up */
 	/* Not the other way round: whoever waits for readers may be waited for by
 	 * the holder of this lock. */
 	pcpi_lock_take(&pcpi_heaps_lock);
@@ -406,6 +412,7 @@ static void thread_end(void *arg)
 	pcpi_lock_drop(&pcpi_heaps_lock);
 	ends_tell();
 	record_give(self);
+	pcpi_nest_leave();
 }
 
 int pcpi_thread_setup(void)

@@ -167,6 +167,7 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 	}
 	pcpi_annotate_claim_end();
 	pcpi_rcu_read_unlock();
+	pcpi_deferred_look(&heap->env);
 	depots_trim(heap);
 }
 

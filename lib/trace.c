@@ -2,6 +2,7 @@
 /* trace.c - see trace.h. */
 #include "trace.h"
 
+#include "nest.h"
 #include "rcu.h"
 
 PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
@@ -18,12 +19,16 @@ PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
 		.high = high,
 	};
 	struct pcpi_trace_sink *sink;
+	unsigned depth;
 
 	pcpi_rcu_read_lock();
 	/* acquire: pairs with pcpi_trace_set(). */
 	sink = pcpi_load_acquire(&t->sink);
-	if (sink)
+	if (sink) {
+		depth = pcpi_nest_suspend(); /* NE3 */
 		sink->fn(&event, sink->arg);
+		pcpi_nest_resume(depth);
+	}
 	pcpi_rcu_read_unlock();
 }
 

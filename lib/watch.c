@@ -2,6 +2,7 @@
 /* watch.c - see watch.h. */
 #include "watch.h"
 
+#include "nest.h"
 #include "rcu.h"
 #include "sys/sys.h"
 
@@ -68,8 +69,11 @@ static void subscriber_tell(const struct pcpi_trace_sink *sink,
 		.count = pcpi_load_relaxed(&z->marks.low), /* relaxed: as above */
 		.high = pcpi_load_relaxed(&z->marks.high), /* relaxed: ditto */
 	};
+	unsigned depth;
 
+	depth = pcpi_nest_suspend(); /* NE3 */
 	sink->fn(&event, sink->arg);
+	pcpi_nest_resume(depth);
 }
 
 /* sink NULL: the watcher is the descriptor. */

@@ -113,6 +113,7 @@ struct pcpi_zone {
 	uint64_t direct_allocs, direct_frees; /* a: blocks */
 	uint64_t numa_miss, numa_foreign;     /* a: blocks */
 	uint64_t depot_gets, depot_puts;      /* a: batches of no cache */
+	uint64_t deferred_pages;	      /* a: pcp_defer.c */
 
 	/* When allocations last looked further, in vain (exhaust.c). */
 	uint64_t lull_ns, lull_left;   /* a: end of a sweep, pages it left */

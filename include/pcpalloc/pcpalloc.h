@@ -164,6 +164,37 @@ int pcpa_heap_destroy(struct pcpa_heap *heap);
  */
 struct pcpa_heap *pcpa_default_heap(void);
 
+/* ---- Signal handlers ------------------------------------------------------ */
+
+/*
+ * A handler may call the library wherever it has interrupted its thread, the
+ * library included.  A call from one that interrupted another call of this library
+ * in the same thread (creation and forks included) never waits:
+ *
+ *   allocations    as with PCPA_NOWAIT; NULL, or fewer, with EAGAIN where the
+ *                  cache is in use, a lock is taken, or memory would have to be
+ *                  looked for: not with ENOMEM
+ *   frees          always taken; what can't be put away at once is kept aside, and
+ *                  found by the next calls that a thread's cache can't serve, by
+ *                  ticks and drains, and before an allocation fails.  Statistics
+ *                  count it as depot_pages.  A write to such a block is found, and
+ *                  aborts
+ *   other calls    do nothing: -EAGAIN, or NULL with errno EAGAIN; pcpa_heap_trim()
+ *                  returns 0.  pcpa_block_order(), pcpa_block_node() and those that
+ *                  need no heap or a constant of it work as ever
+ *
+ * A handler that interrupted anything else is served like any caller.  So if it may
+ * have interrupted the C library or liburcu, which a slow call uses (to begin a
+ * thread's cache, to populate memory with threads, to tell subscribers), it should
+ * allocate with PCPA_NOWAIT, on a heap with no subscriber, and free where its
+ * thread has allocated from the heap before.
+ *
+ * A failed allocation sets errno, which the handler has to save for the code that
+ * it interrupted.  Handlers must return: one that jumps out, or ends its thread,
+ * leaves the call below it unfinished.  With more than 64 heaps, of which some share
+ * an entry of a thread's table, a handler must keep to the heap that its thread uses.
+ */
+
 /* ---- Blocks ------------------------------------------------------------- */
 
 /*
@@ -172,10 +203,10 @@ struct pcpa_heap *pcpa_default_heap(void);
  * have in their hands at that moment is not found), or did so a moment ago: less
  * than a batch that has come into other threads' caches since is found after 100
  * us, and growth that was refused twice is tried again after 10 ms.  It waits for
- * other threads no longer than 100 us in all.  EAGAIN with PCPA_NOWAIT only, EINVAL for an order above the
+ * other threads no longer than 100 us in all.  EAGAIN with PCPA_NOWAIT, and in a
+ * signal handler as said above; EINVAL for an order above the
  * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
- * child of a heap without PCPA_HEAP_COW.  Not for signal handlers that may have
- * interrupted a call in the same thread.
+ * child of a heap without PCPA_HEAP_COW.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
  * read-modify-write or system call.
  */

@@ -20,7 +20,7 @@ struct pcpa_stats {
 	uint64_t managed_pages;	 /* backed, by the states below            */
 	uint64_t free_pages;	 /* in the buddy                           */
 	uint64_t cached_pages;	 /* in the threads' caches and outboxes    */
-	uint64_t depot_pages;	 /* in the depot                           */
+	uint64_t depot_pages;	 /* in the depot, or freed by handlers     */
 	uint64_t used_pages;	 /* handed out                             */
 	uint64_t used_blocks;	 /* the same in blocks                     */
 	uint64_t reserved_pages; /* address space that is not backed       */
