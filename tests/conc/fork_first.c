@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* SPDX-License-Identifier: BSD-2-Clause *
+ * Not under AddressSanitizer, whose allocator forgets its locks at a fork: a child
+ * hangs in it when the other thread was just inside.
+ */
 /*
  * fork_first.c - a fork while another thread is in the very first use of the
  * library: reading the machine, registering the fork handlers, making the first
@@ -14,6 +17,12 @@
  * A process that hangs is ended by its alarm, and its parent then fails.
  */
 #include "conc.h"
+
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define FORK_FIRST_ASAN 1
+#else
+#define FORK_FIRST_ASAN 0
+#endif
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -114,6 +123,9 @@ int main(void)
 	unsigned rounds = conc_size(1000, 150, 10), i;
 	uint64_t random = conc_seed();
 	pid_t pid;
+
+	if (FORK_FIRST_ASAN)
+		return 77;
 
 	setenv("PCPA_VERBOSITY", "0", 1);
 	setenv("PCPA_MAX_BYTES", "4M", 1);
