@@ -1,7 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause *
- * Not under AddressSanitizer, whose allocator forgets its locks at a fork: a child
- * hangs in it when the other thread was just inside.
- */
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fork_first.c - a fork while another thread is in the very first use of the
  * library: reading the machine, registering the fork handlers, making the first
@@ -15,17 +12,20 @@
  *                         where that is its parent's
  *
  * A process that hangs is ended by its alarm, and its parent then fails.
+ *
+ * Not under AddressSanitizer, whose allocator forgets its locks at a fork: a child
+ * hangs in it when the other thread was just inside.
  */
 #include "conc.h"
+
+#include <signal.h>
+#include <sys/wait.h>
 
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define FORK_FIRST_ASAN 1
 #else
 #define FORK_FIRST_ASAN 0
 #endif
-
-#include <signal.h>
-#include <sys/wait.h>
 
 #define SECONDS 20u
 
