@@ -33,6 +33,15 @@
 #define PCPI_EXPORT __attribute__((visibility("default")))
 #define PCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
+/* Brings a line here to be written: a look at it before the lock in it is taken
+ * would else bring it twice, first to be read.  (Processors of x86-64 that don't
+ * know the instruction do nothing.) */
+#if defined(__x86_64__)
+#define pcpi_prefetch_write(p) __asm__ __volatile__("prefetchw %0" : : "m"(*(p)))
+#else
+#define pcpi_prefetch_write(p) __builtin_prefetch((p), 1)
+#endif
+
 /* Each argument is evaluated once; the numbered names let calls nest. */
 #define pcpi_pick_(a, b, op, x, y)                                             \
 	({                                                                     \

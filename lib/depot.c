@@ -44,16 +44,26 @@ void pcpi_depot_close(struct pcpi_depot *d, bool closed)
 	pcpi_lock_drop(&d->lock);
 }
 
+/* D3.  Seldom a store: its line is not the lock's, and others read it. */
+static void low_note(struct pcpi_depot *d)
+{
+	uint32_t len = pcpi_ring_len(&d->ring);
+
+	if (len < d->low)
+		d->low = len;
+}
+
 static uint32_t get_locked(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 {
 	n = pcpi_min(n, pcpi_ring_len(&d->ring));
 	pcpi_ring_pop(&d->ring, pfns, n);
-	d->low = pcpi_min(d->low, pcpi_ring_len(&d->ring)); /* D3 */
+	low_note(d);
 	return n;
 }
 
 uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 {
+	pcpi_prefetch_write(d);
 	if (pcpi_depot_len(d) == 0)
 		return 0;
 	depot_lock(d);
@@ -80,7 +90,7 @@ static uint32_t shift_locked(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 {
 	n = pcpi_min(n, pcpi_ring_len(&d->ring));
 	pcpi_ring_shift(&d->ring, pfns, n);
-	d->low = pcpi_min(d->low, pcpi_ring_len(&d->ring)); /* D3 */
+	low_note(d);
 	return n;
 }
 
