@@ -452,7 +452,9 @@ PCPI_EXPORT PCPI_HOT void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned 
 static int contig_check(struct pcpa_heap *heap, size_t pages, size_t align_pages,
 			unsigned flags, struct pcpi_contig_request *want)
 {
-	int err = request_check(heap, 0, flags, &want->req);
+	int err = flags & PCPA_NOWAIT
+			  ? -EINVAL
+			  : request_check(heap, 0, flags, &want->req);
 	uint64_t most = 0;
 	unsigned z;
 
@@ -515,7 +517,7 @@ static const char *contig_fault(struct pcpa_heap *heap, const void *start,
 		return text;
 	}
 	/* acquire/release: pairs with itself; of two frees one is the first. */
-	return pcpi_cas_acq_rel(&heap->hot.orders[*pfn], &byte, PCPI_PAGE_ISOLATED)
+	return pcpi_cas_acq_rel(&heap->hot.orders[*pfn], &byte, PCPI_PAGE_GOING)
 		       ? NULL
 		       : "free already";
 }

@@ -42,7 +42,8 @@ const char *pcpi_free_fault(const struct pcpa_heap *heap, const void *block,
 	if (why)
 		return why;
 	byte = pcpi_page_read(heap->hot.orders, *pfn);
-	if (byte == PCPI_PAGE_NONE || byte == PCPI_PAGE_ISOLATED)
+	if (byte == PCPI_PAGE_NONE || byte == PCPI_PAGE_ISOLATED ||
+	    byte == PCPI_PAGE_GOING)
 		return "free already, or never allocated";
 	if (byte == PCPI_PAGE_CONTIG)
 		return "a contiguous range, for pcpa_free_contig()";
@@ -82,7 +83,11 @@ static void owner_say(const struct pcpa_heap *heap, const void *block)
 		block_say(heap, block, now);
 		return;
 	}
-	pcpi_lock_take(&pcpi_heaps_lock);
+	/* A handler may have interrupted the lock's holder. */
+	if (!pcpi_lock_try(&pcpi_heaps_lock)) {
+		pcpi_checks_say_here(&heap->checks, now);
+		return;
+	}
 	pcpi_list_each(h, &pcpi_heaps, link)
 		if (has_address(h, block))
 			owner = h;

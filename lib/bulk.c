@@ -69,9 +69,10 @@ static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 
 	if (!pcpi_mark_enter(c))
 		return 0;
-	/* A slot stays for the front, which the next to enter tucks in. */
+	/* A slot stays for the front, which the next to enter tucks in, and one for
+	 * a handler's hit, which then sees the limit. */
 	room = pcpi_ring_room(ring);
-	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - (room > 0)),
+	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - pcpi_min(room, 2u)),
 			      &run);
 	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
 	     (sized || pcpi_convert_single(hot->orders, hot->wide, slots, run));

@@ -162,7 +162,7 @@ static void *addr_of(const struct pcpi_checks *k, uint32_t pfn)
 }
 
 /* Order of the block that a page was part of when it was freed, or that it is
- * part of; -1: of none. */
+ * part of; -1: of none, or of a contiguous range, of which nothing is noted. */
 static int order_of(const struct pcpi_checks *k, uint32_t pfn)
 {
 	unsigned byte = pcpi_page_read(k->orders, pfn), o;
@@ -171,7 +171,9 @@ static int order_of(const struct pcpi_checks *k, uint32_t pfn)
 		return (int)k->filled[pfn] - 1;
 	for (o = 1; byte & PCPI_PAGE_TAIL && o <= PCPI_MAX_ORDER; o++)
 		byte = pcpi_page_read(k->orders, pfn >> o << o);
-	return (int)(byte & ~(PCPI_PAGE_HELD | PCPI_PAGE_TAIL)) - 1;
+	if (byte & PCPI_PAGE_TAIL)
+		return -1;
+	return (int)(byte & ~PCPI_PAGE_HELD) - 1;
 }
 
 void pcpi_checks_say_here(const struct pcpi_checks *k, const char *now)

@@ -103,6 +103,15 @@ static struct pcpi_candidate zone_search(const struct pcpi_contig_request *want,
 	return best;
 }
 
+/* What must stay free: Z5. */
+static uint64_t kept_pages(const struct pcpi_contig_request *want,
+			   const struct pcpi_zone *z)
+{
+	return want->req.flags & PCPA_RESERVE
+		       ? 0
+		       : pcpi_load_relaxed(&z->reserve); /* relaxed: as in zone.c */
+}
+
 /* Step 1. */
 static uint32_t free_take(const struct pcpi_contig_request *want,
 			  struct pcpi_zone *z)
@@ -116,7 +125,8 @@ static uint32_t free_take(const struct pcpi_contig_request *want,
 		best = zone_search(want, z, NULL, 0);
 		if (best.missing > 0)
 			break;
-		if (pcpi_zone_take_range(z, best.pfn, want->pages))
+		if (pcpi_zone_take_range(z, best.pfn, want->pages,
+					 kept_pages(want, z)))
 			return best.pfn;
 	}
 	return PCPI_NO_PFN;
@@ -131,12 +141,12 @@ static uint64_t pages_aside(struct pcpa_heap *heap, const struct pcpi_zone *z)
 /* Isolates one range and drains what it misses: CG1.  *used: a page that is not
  * to be had. */
 static bool isolated_take(struct pcpa_heap *heap, struct pcpi_zone *z,
-			  uint32_t pfn, uint32_t pages, uint64_t *moved,
-			  uint32_t *used)
+			  uint32_t pfn, uint32_t pages, uint64_t kept,
+			  uint64_t *moved, uint32_t *used)
 {
 	if (!pcpi_zone_isolate(z, pfn, pages) && pages_aside(heap, z) > 0)
 		pcpi_sweep_run(heap, SWEEP_WAIT_NS, moved);
-	return pcpi_zone_isolate_end(z, used);
+	return pcpi_zone_isolate_end(z, kept, used);
 }
 
 static uint32_t candidates_take_locked(const struct pcpi_contig_request *want,
@@ -152,7 +162,8 @@ static uint32_t candidates_take_locked(const struct pcpi_contig_request *want,
 		if (best.missing > want->pages ||
 		    best.missing > pages_aside(heap, z))
 			break; /* CG2 */
-		if (isolated_take(heap, z, best.pfn, want->pages, moved, &used[n]))
+		if (isolated_take(heap, z, best.pfn, want->pages,
+				  kept_pages(want, z), moved, &used[n]))
 			return best.pfn;
 	}
 	return PCPI_NO_PFN;
@@ -264,6 +275,7 @@ uint32_t pcpi_contig_take(const struct pcpi_contig_request *want)
 	pcpi_fetch_add_relaxed(&pcpi_zone_of(&heap->env, pfn)->direct_allocs, 1);
 	if (heap->env.watched)
 		pcpi_checks_take_range(&heap->checks, pfn, want->pages);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	return pfn;
 }
 
@@ -280,4 +292,5 @@ void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages,
 	if (heap->env.watched)
 		pcpi_checks_give_range(&heap->checks, pfn, pages);
 	pcpi_zone_give_range(z, pfn, pages);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 }

@@ -110,7 +110,8 @@ uint32_t pcpi_depot_surplus(struct pcpi_depot *d, uint64_t now_ns,
 	uint32_t got = 0, low;
 
 	/* relaxed: a stale time only moves the trim by a call. */
-	if (now_ns - pcpi_load_relaxed(&d->low_since_ns) < SURPLUS_PERIOD_NS)
+	if ((int64_t)(now_ns - pcpi_load_relaxed(&d->low_since_ns)) <
+	    (int64_t)SURPLUS_PERIOD_NS)
 		return 0;
 	depot_lock(d);
 	if (d->low_since_ns != 0) {

@@ -90,7 +90,9 @@ static void depth_add_locked(struct pcpa_heap *heap,
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
-		if (!zone || zone == &heap->env.zones[z])
+		/* An enable may have come before the disable that it isn't of. */
+		if ((!zone || zone == &heap->env.zones[z]) &&
+		    (by > 0 || pcpi_zone_is_disabled(&heap->env.zones[z])))
 			pcpi_zone_disable(&heap->env.zones[z], by);
 	caches_switch_locked(heap);
 }
@@ -154,6 +156,7 @@ int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 {
 	int err = -EINVAL;
+	unsigned z;
 
 	locks_take(heap);
 	if (is_disabled_locked(heap, zone)) {
@@ -161,5 +164,8 @@ int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 		err = 0;
 	}
 	locks_drop(heap);
+	/* Threads that came meanwhile have lowered the bounds unseen. */
+	for (z = 0; !err && z < heap->nr_zones; z++)
+		pcpi_heap_bounds_enforce(heap, &heap->env.zones[z]);
 	return err;
 }

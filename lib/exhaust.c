@@ -44,6 +44,21 @@ static bool worth_waiting(const struct pcpi_request *req,
 	       pages >> req->order > 0;
 }
 
+/* A range that is being looked for has pages out of the buddy (zone_range.c), and
+ * may give them back; true: it was so. */
+static bool isolation_wait(const struct pcpi_request *req,
+			   const struct pcpi_zone *z)
+{
+	bool was = false;
+
+	while (GET(z->isolated.got) > 0 &&
+	       pcpi_sys->clock_ns() < req->deadline_ns) {
+		was = true;
+		pcpi_sys->yield();
+	}
+	return was;
+}
+
 static bool sweep_due(const struct pcpi_request *req, const struct pcpi_zone *z)
 {
 	uint64_t since = GET(z->lull_ns), now, cached;
@@ -51,7 +66,7 @@ static bool sweep_due(const struct pcpi_request *req, const struct pcpi_zone *z)
 	for (;;) {
 		cached = pcpi_heap_cached_pages(req->heap, z);
 		if (cached == 0)
-			return false;
+			return isolation_wait(req, z);
 		now = pcpi_sys->clock_ns();
 		if (since == 0 || now - since >= SWEEP_LULL_NS ||
 		    cached >= GET(z->lull_left) + GET(z->pageset.depot_batch))

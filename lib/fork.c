@@ -16,10 +16,11 @@
  * K2  A cache that another thread was inside of is consistent, because ring
  *     operations commit with one store (C5); what the thread had in its hand,
  *     a block or a batch between ring and depot, stays in use.
- * K3  The handlers are registered before anything is made that a fork has to
- *     wait for.  Nothing can guard that itself, so threads that are first at once
- *     may register them more than once, as may a child that was forked between
- *     their registration and the note of it: only the first call counts.
+ * K3  The handlers are registered at load, or where that failed before anything is
+ *     made that a fork has to wait for.  Nothing can guard that itself, so threads
+ *     that are first at once may register them more than once, as may a child
+ *     that was forked between their registration and the note of it: only the
+ *     first call counts.
  *
  * Cost: some 20 lock operations a heap and node.
  * Proved by tests/conc/fork.c, fork_first.c, spawn.c.
@@ -156,4 +157,12 @@ int pcpi_fork_setup(void)
 		/* release: pairs with the load above. */
 		pcpi_store_release(&registered, true);
 	return err;
+}
+
+/* At load, since a handler that is registered while a fork is under way doesn't
+ * run for it: the child would have the locks of whoever used the library first
+ * meanwhile.  Where it fails, creation tries again and reports it. */
+__attribute__((constructor)) static void at_load(void)
+{
+	pcpi_fork_setup();
 }

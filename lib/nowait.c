@@ -40,6 +40,8 @@ static uint32_t shared_take(struct pcpi_request *req, struct pcpi_zone *z,
 	if (got < n)
 		got += pcpi_zone_try_take(z, req->order, pfns + got, n - got,
 					  reserve, &req->busy);
+	/* relaxed: a range that is looked for may give its pages back. */
+	req->busy |= got < n && pcpi_load_relaxed(&z->isolated.got) > 0;
 	return got;
 }
 
@@ -79,8 +81,9 @@ static uint32_t batch_take(struct pcpi_request *req, struct pcpi_cache *c,
 	n = pcpi_min(n, got);
 	for (i = 0; i < n; i++)
 		pfns[i] = batch[i];
-	pcpi_ring_append_cold(&c->list[req->order].ring, batch + n, got - n);
 	pcpi_counter_add(&c->in[req->order], got); /* C4 */
+	pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
+	pcpi_ring_append_cold(&c->list[req->order].ring, batch + n, got - n);
 	pcpi_counter_add(&c->list[req->order].allocs, n);
 	return n;
 }

@@ -13,6 +13,7 @@
  *     | 0x40     on watched heaps (checks.h): nobody has the block
  *     0xa0       first page of a contiguous range; the others are 0x80.  So the
  *                range ends where a byte is not 0x80, as each block has a first
+ *     0xb0       first page of such a range on its way back
  *     0x90       isolated for such a range (zone_range.c), handed out to nobody
  *
  * P1  The bytes of a block belong to its holder; the buddy's pages to nobody.
@@ -33,6 +34,7 @@
 #define PCPI_PAGE_HELD 0x40u
 #define PCPI_PAGE_CONTIG 0xa0u
 #define PCPI_PAGE_ISOLATED 0x90u
+#define PCPI_PAGE_GOING 0xb0u
 
 /* relaxed (all of this file): P1. */
 PCPI_INLINE uint8_t pcpi_page_read(const uint8_t *orders, uint64_t pfn)

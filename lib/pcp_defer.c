@@ -3,8 +3,7 @@
  * pcp_defer.c - what a nested call frees, and what becomes of it.  Part of pcp.h.
  *
  * Owns: the state of deferred blocks: their order byte has PCPI_PAGE_HELD, so that
- * another free of one is refused; a range's first byte is that of an isolated
- * page.
+ * another free of one is refused; a range's first byte is PCPI_PAGE_GOING.
  *
  *   nested free -----------> byte -> stack --settle--> byte -> depot or zone
  *   ring at its limit -------^   (deferred.h)

@@ -137,6 +137,21 @@ static uint32_t grown_take(struct pcpi_request *req, struct pcpi_zone *z,
 	return got;
 }
 
+/* Step 2; again where others took first, or moved on what was brought. */
+static uint32_t merged_take(struct pcpi_request *req, struct pcpi_zone *z,
+			    uint32_t *pfns, uint32_t n)
+{
+	uint32_t got = 0;
+	unsigned tries;
+
+	for (tries = 0; tries < SWEEP_TRIES && got < n; tries++) {
+		if (pcpi_depots_empty(z) == 0)
+			break;
+		got += zone_take(req, z, pfns + got, n - got);
+	}
+	return got;
+}
+
 /* Steps 2 to 4 for a node. */
 static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 			     uint32_t *pfns, uint32_t n)
@@ -146,12 +161,14 @@ static uint32_t zone_exhaust(struct pcpi_request *req, struct pcpi_zone *z,
 	pcpi_deferred_look(&req->heap->env);
 	/* What the thread itself has needs no sweep. */
 	pcpi_thread_flush_for(req->heap, z);
-	if (pcpi_depots_empty(z) > 0)
-		got = zone_take(req, z, pfns, n);
+	got = merged_take(req, z, pfns, n);
 	got += swept_take(req, z, pfns + got, n - got);
 	got += grown_take(req, z, pfns + got, n - got);
 	/* Growth of another thread's may have gone into caches, too. */
-	return got + swept_take(req, z, pfns + got, n - got);
+	got += swept_take(req, z, pfns + got, n - got);
+	/* The time for sweeps may be over because this thread had no processor,
+	 * while others moved all there is through their caches into depots. */
+	return got + merged_take(req, z, pfns + got, n - got);
 }
 
 /* Step 5 for one node. */

@@ -266,6 +266,8 @@ void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
 	struct pcpi_cache *c;
 	uint64_t pages;
 
+	if (pcpi_zone_is_disabled(zone)) /* empty; enable comes here again */
+		return;
 	if (any_above(heap, zone, bound))
 		pcpi_heap_sweep(heap, 0, &pages);
 	/* A claim that is under way would end in NONE and the request be lost. */

@@ -55,6 +55,7 @@ size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes, uint64_t wait_n
 		all += given[z];
 	}
 	pcpi_lock_drop(&heap->trim_lock);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	for (z = 0; z < heap->nr_zones; z++) {
 		trim_emit(heap, &heap->env.zones[z], given[z]);
 		if (given[z] > 0)

@@ -155,5 +155,6 @@ void pcpi_watch_forked(struct pcpi_watch *w, struct pcpi_zone *zones,
 	pcpi_store_relaxed(&w->on, pcpi_trace_on(&w->sink));
 	for (i = 0; i < nr_zones; i++)
 		for (l = 0; l < PCPI_WATCHERS; l++)
-			level_told(&zones[i].level[l]);
+			/* relaxed: as above; nobody is told yet, WA2. */
+			pcpi_store_relaxed(&zones[i].level[l], 0);
 }

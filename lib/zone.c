@@ -393,7 +393,8 @@ bool pcpi_zone_unsettle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages)
 	bool whole;
 
 	zone_lock(z);
-	whole = pcpi_buddy_remove(&z->buddy, first_pfn, pages);
+	whole = pcpi_buddy_free_pages(&z->buddy) >= pages + z->reserve && /* Z5 */
+		pcpi_buddy_remove(&z->buddy, first_pfn, pages);
 	if (whole) {
 		/* Readers may see more free than managed for a moment.
 		 * relaxed: who has seen more managed only finds less. */

@@ -229,7 +229,8 @@ void pcpi_zone_search(struct pcpi_zone *z, const struct pcpi_search *s,
 uint32_t pcpi_zone_take_range_max(const struct pcpi_zone *z);
 
 /* Takes a range that is all free; false: it isn't, nothing was done. */
-bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
+bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages,
+			  uint64_t kept);
 
 /* Gives a taken range back. */
 void pcpi_zone_give_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages);
@@ -245,7 +246,8 @@ bool pcpi_zone_isolated_whole(struct pcpi_zone *z);
 
 /* Ends the isolation: with a whole range handed out, or with all that was taken
  * given back; then *missing is a page that was not there. */
-bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint32_t *missing);
+bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint64_t kept,
+			   uint32_t *missing);
 
 /* Blocks have come into the buddy while a range is isolated. */
 void pcpi_zone_isolate_more_locked(struct pcpi_zone *z, unsigned order,

@@ -30,14 +30,13 @@
 #include "page.h"
 #include "zone.h"
 
-#define HOLD_CHUNKS 64u
 #define SLIDE_CHUNKS 8u
 
 /* The end of the piece at pfn that one hold works on: ZR2. */
 static uint32_t piece_end(const struct pcpi_zone *z, uint32_t pfn, uint32_t end)
 {
 	uint32_t chunk = 1u << z->space->top_order;
-	uint64_t stop = (uint64_t)(pfn & ~(chunk - 1)) + HOLD_CHUNKS * chunk;
+	uint64_t stop = (uint64_t)(pfn & ~(chunk - 1)) + PCPI_ZONE_HOLD_CHUNKS * chunk;
 
 	return (uint32_t)pcpi_min(stop, (uint64_t)end);
 }
@@ -122,15 +121,17 @@ void pcpi_zone_search(struct pcpi_zone *z, const struct pcpi_search *s,
 
 uint32_t pcpi_zone_take_range_max(const struct pcpi_zone *z)
 {
-	return (HOLD_CHUNKS - 1) << z->space->top_order;
+	return (PCPI_ZONE_HOLD_CHUNKS - 1) << z->space->top_order;
 }
 
-bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
+bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages,
+			  uint64_t kept)
 {
 	bool all;
 
 	pcpi_zone_hold(z);
-	all = missing_locked(z, pfn, pages) == 0;
+	all = pcpi_buddy_free_pages(&z->buddy) >= pages + kept && /* Z5 */
+	      missing_locked(z, pfn, pages) == 0;
 	if (all)
 		pcpi_buddy_range_take(&z->buddy, pfn, pages);
 	pcpi_zone_hold_end(z);
@@ -152,7 +153,8 @@ static void isolate_locked(struct pcpi_zone *z, uint32_t pfn, uint32_t end)
 			break;
 		pcpi_buddy_range_take(&z->buddy, pfn, run);
 		pcpi_page_fill_range(z->orders, pfn, run, PCPI_PAGE_ISOLATED);
-		z->isolated.got += run;
+		/* relaxed: a hint for who finds too little. */
+		pcpi_store_relaxed(&z->isolated.got, z->isolated.got + run);
 		pfn += run;
 	}
 }
@@ -221,15 +223,18 @@ static uint32_t isolated_give(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
 	return missing;
 }
 
-bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint32_t *missing)
+bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint64_t kept,
+			   uint32_t *missing)
 {
 	struct pcpi_isolation iso;
+	bool spare;
 
 	pcpi_zone_hold(z);
 	iso = z->isolated;
+	spare = pcpi_buddy_free_pages(&z->buddy) >= kept; /* Z5 */
 	z->isolated = (struct pcpi_isolation){ 0 };
 	pcpi_zone_hold_end(z);
-	if (iso.got == iso.pages) {
+	if (spare && iso.got == iso.pages) {
 		pcpi_page_mark_range(z->orders, iso.pfn, iso.pages); /* Z2 */
 		return true;
 	}

@@ -80,6 +80,7 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  * one; the free after that is.
  * Cost: some microseconds a pair, and 145 bytes of memory a page; where there is
  * no address space for these, which is said, bad frees are found only.
+ * (In contiguous ranges writes to free pages are not looked for.)
  * The variable PCPA_CHECKS=1 sets it for every heap of the process, also those
  * that the program makes with options of its own.
  */
@@ -177,8 +178,10 @@ struct pcpa_heap *pcpa_default_heap(void);
  *   frees          always taken; what can't be put away at once is kept aside, and
  *                  found by the next calls that a thread's cache can't serve, by
  *                  ticks and drains, and before an allocation fails.  Statistics
- *                  count it as depot_pages.  A write to such a block is found, and
- *                  aborts
+ *                  count it as depot_pages.  A thread whose every other call has
+ *                  PCPA_NOWAIT finds none of it.  A write to such a block is
+ *                  found, and aborts; with PCPA_HEAP_CHECKS its free is noted as
+ *                  that of who finds it
  *   other calls    do nothing: -EAGAIN, or NULL with errno EAGAIN; pcpa_heap_trim()
  *                  returns 0.  pcpa_block_order(), pcpa_block_node() and those that
  *                  need no heap or a constant of it work as ever
@@ -190,7 +193,8 @@ struct pcpa_heap *pcpa_default_heap(void);
  * thread has allocated from the heap before.
  *
  * A failed allocation sets errno, which the handler has to save for the code that
- * it interrupted.  Handlers must return: one that jumps out, or ends its thread,
+ * it interrupted.  Handlers must not fork where they may have interrupted the
+ * library, and must return: one that jumps out, or ends its thread,
  * leaves the call below it unfinished.  With more than 64 heaps, of which some share
  * an entry of a thread's table, a handler must keep to the heap that its thread uses.
  */
@@ -255,12 +259,13 @@ void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned order, void **blocks,
 /*
  * Returns `pages` base pages in one piece inside one arena, aligned to
  * align_pages base pages (a power of two; 1: none); it may cross huge pages.
- * Flags and node as for pcpa_alloc().  Where no such range is free, all caches
+ * Flags and node as for pcpa_alloc(), but for PCPA_NOWAIT.  Where no such range is free, all caches
  * are drained for it, and then the heap grows by what it needs; an alignment above
  * a huge page may need up to as much again.  NULL with errno: ENOMEM, where all of that
  * failed or what is missing is in use; EINVAL for 0 pages, more than a node's
  * maximum, an alignment that is no power of two or larger than the heap's
- * address space, an unknown flag or a node that the heap doesn't use; ENODEV as
+ * address space, PCPA_NOWAIT, an unknown flag or a node that the heap doesn't
+ * use; ENODEV as
  * for pcpa_alloc().  It counts as one block in *_total and used_blocks.
  * Cost: a search of the node's bits, some ns for each possible place; at worst
  * four drains and as many searches.  Not for hot paths.
@@ -310,7 +315,7 @@ struct pcpa_arena_info {
  * 0; -ENODEV in a forked child of a heap without PCPA_HEAP_COW, -EINVAL without
  * a heap or fn.  Arenas added meanwhile may or may not be seen, and one that
  * pcpa_heap_trim() shortens may be seen as it was, as it is, or both.  fn must not
- * call the heap.
+ * call the heap, nor trim any or subscribe to any.
  */
 int pcpa_for_each_arena(struct pcpa_heap *heap,
 			int (*fn)(const struct pcpa_arena_info *, void *),
@@ -357,7 +362,7 @@ int pcpa_heap_tick(struct pcpa_heap *heap);
  * again.  What the kernel refuses to take stays in use and is counted
  * (trim_failed); the next call tries it again.
  * 0 for a heap of fixed size (PCPA_HEAP_FIXED), which keeps its initial_bytes,
- * and in a forked child.  Not for callbacks of the heap, nor for a caller that
+ * and in a forked child.  Not for callbacks of any heap, nor for a caller that
  * holds a lock which these take.
  * Cost: a drain, and 4 ms a GiB of huge pages or 65 of base pages; growth of the
  * same node waits for up to 64 MiB of it, allocations that need none don't.
@@ -415,8 +420,8 @@ struct pcpa_event {
  * Has fn called for each rare event of the heap, on the thread that causes it,
  * with no lock of the library held; NULL ends it.  When pcpa_heap_trace()
  * returns, what was subscribed before is not running and won't be called.  fn
- * must not call the heap, subscribe to any, fork, or take a lock that a caller of
- * pcpa_heap_trace() holds.  Returns 0 or -EINVAL.
+ * must not call the heap, trim any or subscribe to any, fork, or take a lock that a
+ * caller of pcpa_heap_trace() holds; nor must a handler that interrupts it.  Returns 0 or -EINVAL.
  */
 int pcpa_heap_trace(struct pcpa_heap *heap,
 		    void (*fn)(const struct pcpa_event *, void *), void *arg);
@@ -429,8 +434,9 @@ int pcpa_heap_trace(struct pcpa_heap *heap,
  * it, with no lock of the library held, one call at a time for a node, and the last
  * one tells how things are.  A node that is low already is told of at once.  NULL
  * ends it; when pcpa_heap_watch() returns, what was subscribed before is not
- * running and won't be called.  fn must not call the heap, subscribe to any, fork,
- * or take a lock that a caller of pcpa_heap_watch() or pcpa_heap_destroy() holds.
+ * running and won't be called.  fn must not call the heap, trim any or subscribe to
+ * any, fork, or take a lock that a caller of pcpa_heap_watch() or
+ * pcpa_heap_destroy() holds; nor must a handler that interrupts it.
  * Blocks in threads' caches count as used, and PCPA_NOWAIT calls don't tell: the
  * next other call does.  Returns 0, -EINVAL without a heap, or -ENODEV in a forked
  * child of a heap without PCPA_HEAP_COW.

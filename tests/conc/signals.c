@@ -319,6 +319,11 @@ static void at_fork(void)
 		CHECK(raise(SIGPROF) == 0);
 }
 
+__attribute__((constructor(101))) static void at_load(void)
+{
+	CHECK(pthread_atfork(at_fork, at_fork, at_fork) == 0);
+}
+
 static void forks_run(uint64_t seed)
 {
 	struct pcpa_heap *heap = conc_heap(8 * MIB, PCPA_HEAP_COW);
@@ -356,7 +361,6 @@ int main(void)
 	uint64_t seed = conc_seed();
 
 	alarm(100);
-	CHECK(pthread_atfork(at_fork, at_fork, at_fork) == 0);
 	CHECK(sigaction(SIGPROF, &action, NULL) == 0);
 	round_run(conc_growing_heap(256 * MIB, 0), seed, true);
 	round_run(conc_heap(8 * MIB, 0), seed, false);

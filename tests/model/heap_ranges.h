@@ -85,7 +85,7 @@ static void step_contig(void)
 {
 	size_t pages = below(4) ? 1 + below(40) : 1 + below(1100);
 	size_t align = (size_t)1 << below(MAX_ORDER + 1);
-	unsigned flags = flags_random(), node = node_named(flags);
+	unsigned flags = flags_random() & ~PCPA_NOWAIT, node = node_named(flags);
 	char *addr;
 
 	if (range_count == MAX_RANGES)

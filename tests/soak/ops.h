@@ -169,7 +169,7 @@ static void op_stats(struct soak_thread *t)
 /* Small ranges are common.  What is larger than the heap is refused at once. */
 static void op_contig(struct soak_thread *t)
 {
-	unsigned h = (unsigned)pick(t, HEAPS), flags = flags_pick(t);
+	unsigned h = (unsigned)pick(t, HEAPS), flags = flags_pick(t) & ~PCPA_NOWAIT;
 	struct pcpa_heap *heap = heaps[h].heap;
 	size_t pages = 1 + pick(t, UINT64_C(1) << pick(t, 12));
 	size_t align = (size_t)1 << pick(t, 11);

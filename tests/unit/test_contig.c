@@ -57,6 +57,7 @@ Test(contig, bad_arguments_are_refused)
 	expect_refused(heap, 0, 1, 0, EINVAL);
 	expect_refused(heap, 1, 0, 0, EINVAL);
 	expect_refused(heap, 1, 3, 0, EINVAL);
+	expect_refused(heap, 1, 1, PCPA_NOWAIT, EINVAL);
 	expect_refused(heap, 1, (size_t)1 << 62, 0, EINVAL);
 	expect_refused(heap, PAGES + 1, 1, 0, EINVAL);
 	expect_refused(heap, SIZE_MAX, 1, 0, EINVAL);
@@ -398,4 +399,47 @@ Test(contig, range_is_found_in_the_last_of_many_arenas)
 		pcpa_free_contig(heap, start[i], HUGE_PAGES);
 	for (i = 2; i < n - 2; i += 2)
 		pcpa_free(heap, blocks[i]);
+}
+
+/* ---- Beside the reserve and watchers ------------------------------------------------ */
+
+static enum pcpa_event_kind told[8];
+static unsigned nr_told;
+
+static void note_told(const struct pcpa_event *e, void *arg)
+{
+	(void)arg;
+	if (nr_told < 8)
+		told[nr_told++] = e->kind;
+}
+
+Test(contig, reserve_is_for_who_may_have_it_and_watchers_are_told)
+{
+	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+	struct pcpa_heap *next;
+	size_t all, n;
+	void *range, *rest;
+
+	o.flags = PCPA_HEAP_FIXED;
+	o.initial_bytes = 16 * MIB;
+	o.reserve_pages = 200;
+	cr_assert_eq(pcpa_heap_create(&o, &next), 0);
+	heap_replace(next);
+	cr_assert_eq(pcpa_heap_watch(heap, note_told, NULL), 0);
+	all = stats_of(heap, -1).managed_pages;
+	n = all - 200;
+	expect_refused(heap, n + 1, 1, 0, ENOMEM);
+	range = contig(n, 1);
+	cr_assert(range);
+	cr_expect_eq(stats_of(heap, -1).free_pages, 200);
+	cr_expect_eq(nr_told, 1);
+	cr_expect_eq(told[0], PCPA_EVENT_LOW);
+	expect_refused(heap, 1, 1, 0, ENOMEM);
+	rest = pcpa_alloc_contig(heap, 200, 1, PCPA_RESERVE);
+	cr_expect(rest);
+	pcpa_free_contig(heap, rest, 200);
+	pcpa_free_contig(heap, range, n);
+	cr_expect_eq(nr_told, 2);
+	cr_expect_eq(told[1], PCPA_EVENT_AVAILABLE);
+	cr_assert_eq(pcpa_heap_watch(heap, NULL, NULL), 0);
 }

@@ -49,14 +49,14 @@ Test(zone_range, free_range_is_taken_once_and_comes_back)
 {
 	uint32_t at = first_pfn() + 300;
 
-	cr_assert(pcpi_zone_take_range(zone, at, 1000));
+	cr_assert(pcpi_zone_take_range(zone, at, 1000, 0));
 	cr_expect_eq(zone->free_pages, PAGES - 1000);
 	cr_expect_eq(byte_of(at), PCPI_PAGE_CONTIG);
 	cr_expect_eq(pcpi_page_contig(parts.orders, at, PAGES), 1000);
 	cr_expect_eq(byte_of(at - 1), PCPI_PAGE_NONE);
 	cr_expect_eq(byte_of(at + 1000), PCPI_PAGE_NONE);
-	cr_expect_not(pcpi_zone_take_range(zone, at + 999, 2));
-	cr_expect_not(pcpi_zone_take_range(zone, at - 1, 2));
+	cr_expect_not(pcpi_zone_take_range(zone, at + 999, 2, 0));
+	cr_expect_not(pcpi_zone_take_range(zone, at - 1, 2, 0));
 	cr_expect_eq(zone->free_pages, PAGES - 1000);
 	pcpi_zone_give_range(zone, at, 1000);
 	cr_expect_eq(zone->free_pages, PAGES);
@@ -167,7 +167,7 @@ Test(zone_range, isolation_collects_what_comes_back)
 	cr_expect_eq(more, PAGES - 600);
 	for (uint32_t i = 0; i < more; i++)
 		cr_assert_geq(pfns[i] - at, 600);
-	cr_expect(pcpi_zone_isolate_end(zone, &missing));
+	cr_expect(pcpi_zone_isolate_end(zone, 0, &missing));
 	cr_expect_eq(pcpi_page_contig(parts.orders, at, PAGES), 600);
 	pcpi_zone_give_bulk(zone, 0, pfns, more);
 	cr_expect_eq(zone->free_pages, PAGES - 600);
@@ -180,15 +180,15 @@ Test(zone_range, isolation_collects_parts_of_blocks_and_ranges)
 {
 	uint32_t at = first_pfn() + CHUNK, missing;
 
-	cr_assert(pcpi_zone_take_range(zone, at, 100));
-	cr_assert(pcpi_zone_take_range(zone, at + 2 * CHUNK - 100, 200));
+	cr_assert(pcpi_zone_take_range(zone, at, 100, 0));
+	cr_assert(pcpi_zone_take_range(zone, at + 2 * CHUNK - 100, 200, 0));
 	cr_expect_not(pcpi_zone_isolate(zone, at + 50, 2 * CHUNK - 50));
 	pcpi_zone_give_range(zone, at, 100);
 	cr_expect_not(pcpi_zone_isolated_whole(zone));
 	pcpi_zone_give_range(zone, at + 2 * CHUNK - 100, 200);
 	cr_expect(pcpi_zone_isolated_whole(zone));
 	cr_expect_eq(zone->free_pages, PAGES - (2 * CHUNK - 50));
-	cr_expect(pcpi_zone_isolate_end(zone, &missing));
+	cr_expect(pcpi_zone_isolate_end(zone, 0, &missing));
 	pcpi_zone_give_range(zone, at + 50, 2 * CHUNK - 50);
 	cr_expect_eq(zone->free_pages, PAGES);
 }
@@ -197,10 +197,10 @@ Test(zone_range, isolation_that_fails_gives_all_back_and_names_a_page)
 {
 	uint32_t missing = PCPI_NO_PFN, first;
 
-	cr_assert(pcpi_zone_take_range(zone, first_pfn() + 1000, 1));
+	cr_assert(pcpi_zone_take_range(zone, first_pfn() + 1000, 1, 0));
 	cr_expect_not(pcpi_zone_isolate(zone, first_pfn(), PAGES));
 	cr_expect_eq(zone->free_pages, 0);
-	cr_expect_not(pcpi_zone_isolate_end(zone, &missing));
+	cr_expect_not(pcpi_zone_isolate_end(zone, 0, &missing));
 	cr_expect_eq(missing, first_pfn() + 1000);
 	cr_expect_eq(zone->free_pages, PAGES - 1);
 	cr_expect_eq(pcpi_buddy_range_run(&zone->buddy, first_pfn(), PAGES,
@@ -211,4 +211,35 @@ Test(zone_range, isolation_that_fails_gives_all_back_and_names_a_page)
 	pcpi_zone_give_range(zone, first_pfn() + 1000, 1);
 	cr_expect_eq(zone->free_pages, PAGES);
 	cr_expect_eq(zone->isolated.pages, 0);
+}
+
+/* The first page of a range that is on its way back looks like none that was
+ * isolated, or it would be given back twice. */
+Test(zone_range, range_on_its_way_back_is_not_the_isolations)
+{
+	uint32_t at = first_pfn() + 100, missing;
+
+	cr_assert(pcpi_zone_take_range(zone, at, 50, 0));
+	pcpi_page_write(parts.orders, at, PCPI_PAGE_GOING);
+	cr_expect_not(pcpi_zone_isolate(zone, first_pfn(), 1000));
+	cr_expect_not(pcpi_zone_isolate_end(zone, 0, &missing));
+	cr_expect_eq(zone->free_pages, zone->managed_pages - 50);
+	pcpi_zone_give_range(zone, at, 50);
+	cr_expect_eq(zone->free_pages, zone->managed_pages);
+}
+
+Test(zone_range, reserve_is_left_alone)
+{
+	uint32_t missing;
+	uint64_t all = zone->managed_pages;
+
+	cr_expect_not(pcpi_zone_take_range(zone, first_pfn(), 100, all - 99));
+	cr_expect(pcpi_zone_take_range(zone, first_pfn(), 100, all - 100));
+	pcpi_zone_give_range(zone, first_pfn(), 100);
+	cr_expect(pcpi_zone_isolate(zone, first_pfn(), 100));
+	cr_expect_not(pcpi_zone_isolate_end(zone, all - 99, &missing));
+	cr_expect_eq(zone->free_pages, all);
+	cr_expect(pcpi_zone_isolate(zone, first_pfn(), 100));
+	cr_expect(pcpi_zone_isolate_end(zone, all - 100, &missing));
+	pcpi_zone_give_range(zone, first_pfn(), 100);
 }
