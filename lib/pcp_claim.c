@@ -15,7 +15,7 @@
 #include "pcp.h"
 
 /* What claims leave alone. */
-#define REST ((unsigned)(PCPI_CLAIM_SLOW | PCPI_CLAIM_OFF))
+#define REST ((unsigned)(PCPI_CLAIM_SLOW | PCPI_CLAIM_OFF | PCPI_CLAIM_LOOK))
 
 bool pcpi_cache_enter(struct pcpi_cache *c)
 {
@@ -56,14 +56,14 @@ bool pcpi_cache_claim(struct pcpi_cache *c)
 {
 	/* relaxed: the compare below decides. */
 	uint8_t seen = pcpi_load_relaxed(&c->claim);
-	uint8_t rest = seen & REST;
 
 	do {
 		if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_CLAIMED)
 			return false;
 		/* docs/memory-order.md, "Claiming" */
 	} while (!pcpi_cas_seq_cst(&c->claim, &seen,
-				   (uint8_t)(rest | PCPI_CLAIM_CLAIMED)));
+				   (uint8_t)((seen & REST) |
+					    PCPI_CLAIM_CLAIMED)));
 	return true;
 }
 
@@ -142,10 +142,21 @@ bool pcpi_cache_off_answered(const struct pcpi_cache *c)
 	       (seen & PCPI_CLAIM_STATE) != PCPI_CLAIM_PENDING;
 }
 
-static void pending_answer(struct pcpi_cache *c)
+void pcpi_cache_ask_look(struct pcpi_cache *c)
 {
 	/* relaxed: the compare below decides. */
 	uint8_t seen = pcpi_load_relaxed(&c->claim);
+
+	/* acquire/release: pairs with pending_answer(). */
+	while (!pcpi_cas_acq_rel(&c->claim, &seen,
+				 (uint8_t)(seen | PCPI_CLAIM_LOOK)))
+		;
+}
+
+static void pending_answer(struct pcpi_cache *c)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim), left;
 
 	/* relaxed: ours; set means that we interrupted the owner inside, who could
 	 * not flush. */
@@ -153,10 +164,10 @@ static void pending_answer(struct pcpi_cache *c)
 		return;
 	/* First the answer, then the flush: a request that comes meanwhile is
 	 * another one.
-	 * acquire/release: pairs with pcpi_cache_ask() and
+	 * acquire/release: pairs with pcpi_cache_ask(), pcpi_cache_ask_look() and
 	 * pcpi_cache_claim_postpone(). */
-	if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_PENDING &&
-	    pcpi_cas_acq_rel(&c->claim, &seen, (uint8_t)(seen & REST)))
+	left = (uint8_t)(seen & ~(PCPI_CLAIM_PENDING | PCPI_CLAIM_LOOK));
+	if (left != seen && pcpi_cas_acq_rel(&c->claim, &seen, left))
 		pcpi_cache_flush(c);
 }
 

@@ -278,7 +278,7 @@ void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
 		 * that grows beyond the bound later reads it first. */
 		if (c->zone == zone && pcpi_load_acquire(&c->owner) &&
 		    (tight || pcpi_load_relaxed(&c->high) > bound))
-			pcpi_cache_ask(c);
+			pcpi_cache_ask_look(c);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
 	pcpi_lock_drop(&heap->drain_lock);

@@ -331,3 +331,31 @@ Test(pcp_claim, owner_answers_for_its_caches_of_other_nodes)
 	cr_expect_eq(other->claim, PCPI_CLAIM_NONE);
 	cr_expect_eq(pcpi_cache_count(other), 0);
 }
+
+/* ---- Bounds that fell --------------------------------------------------------- */
+
+/* Whoever drains the cache between the request and the owner's next call. */
+Test(pcp_claim, request_to_look_outlives_claims)
+{
+	uint64_t moved[PARTS_ZONES] = {0};
+	uint32_t high = cache->high, limit;
+
+	for (unsigned i = 0; i < 60; i++)
+		pcpi_zone_caches_changed(zone, 1);
+	cr_assert_lt(pcpi_zone_pageset(zone).high_max, high);
+	limit = cache->list[0].ring.limit;
+	pcpi_cache_ask_look(cache);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_LOOK);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_claim_postpone(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_LOOK | PCPI_CLAIM_PENDING);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_settle(cache); /* beside a drainer: the numbers, no blocks */
+	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED);
+	cr_expect_leq(cache->high, pcpi_zone_pageset(zone).high_max);
+	cr_expect_leq(cache->list[0].ring.limit, limit);
+	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
+}
