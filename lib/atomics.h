@@ -44,12 +44,12 @@
  * relaxed: a reader may see it late, never torn. */
 #define pcpi_counter_add(p, v) pcpi_store_relaxed((p), pcpi_load_relaxed(p) + (v))
 
-/* The same by 1, where it counts in instructions: one, that no other thread can
- * tell from the above. */
+/* The same by 1, where it counts in instructions, and where a signal handler of the
+ * same thread may count, too: one instruction, or what can't be parted else. */
 #if defined(__x86_64__) && !PCPI_TSAN
 #define pcpi_counter_inc(p) __asm__("incq %0" : "+m"(*(p)) : : "cc")
 #else
-#define pcpi_counter_inc(p) pcpi_counter_add((p), 1)
+#define pcpi_counter_inc(p) pcpi_fetch_add_relaxed((p), 1)
 #endif
 
 /* *p == 0 for a byte, with acquire: on x86-64, whose loads all are, one compare
