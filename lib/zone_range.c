@@ -142,6 +142,13 @@ bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages,
 
 /* ---- Isolation ------------------------------------------------------------------ */
 
+static void isolation_set(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
+{
+	z->isolated.pfn = pfn;
+	z->isolated.pages = pages;
+	pcpi_store_relaxed(&z->isolated.got, 0); /* relaxed: a hint, as below */
+}
+
 /* Takes what is free of [pfn, end), which is inside the isolated range. */
 static void isolate_locked(struct pcpi_zone *z, uint32_t pfn, uint32_t end)
 {
@@ -184,7 +191,7 @@ bool pcpi_zone_isolate(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
 	uint32_t end = pfn + pages, at, stop;
 
 	pcpi_zone_hold(z);
-	z->isolated = (struct pcpi_isolation){ .pfn = pfn, .pages = pages };
+	isolation_set(z, pfn, pages);
 	pcpi_zone_hold_end(z);
 	for (at = pfn; at < end; at = stop) {
 		stop = piece_end(z, at, end);
@@ -232,7 +239,7 @@ bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint64_t kept,
 	pcpi_zone_hold(z);
 	iso = z->isolated;
 	spare = pcpi_buddy_free_pages(&z->buddy) >= kept; /* Z5 */
-	z->isolated = (struct pcpi_isolation){ 0 };
+	isolation_set(z, 0, 0);
 	pcpi_zone_hold_end(z);
 	if (spare && iso.got == iso.pages) {
 		pcpi_page_mark_range(z->orders, iso.pfn, iso.pages); /* Z2 */
