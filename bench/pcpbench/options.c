@@ -28,7 +28,7 @@ static const char usage[] =
 	"Measures page allocators against each other; they take turns.\n"
 	"\n"
 	"  WORKLOAD              one or more names of --list, `latency' for all that\n"
-	"                        begin with it, or `all'\n"
+	"                        begin with it, `all', or `experiments'\n"
 	"  -a, --allocators LIST names of --list, with commas; ratios are against\n"
 	"                        the first (default: all that are there)\n"
 	"  -n, --reps N          repetitions that count (default 31)\n"
@@ -122,6 +122,18 @@ static int cpus_take(struct bench_options *o, char *list)
 	return -1;
 }
 
+static int experiment_add(struct bench_options *o, const char *name)
+{
+	bool all = strcmp(name, "experiments") == 0;
+	int found = bench_experiment_find(name);
+
+	if (found < 0 && !all)
+		return usage_error("unknown workload", name);
+	for (int i = 0; i < BENCH_EXPERIMENTS; i++)
+		o->experiment[i] |= all || i == found;
+	return -1;
+}
+
 static int workload_add(struct bench_options *o, const char *name)
 {
 	int found = bench_workload_find(name);
@@ -137,7 +149,7 @@ static int workload_add(struct bench_options *o, const char *name)
 		return -1;
 	}
 	if (found < 0)
-		return usage_error("unknown workload", name);
+		return experiment_add(o, name);
 	o->workload[found] = true;
 	return -1;
 }
@@ -259,6 +271,10 @@ void bench_options_list(void)
 	for (int i = 0; i < BENCH_WORKLOADS; i++)
 		printf("  %-16s %s (%s)\n", bench_workloads[i].name,
 		       bench_workloads[i].what, bench_workloads[i].unit);
+	puts("Experiments:");
+	for (int i = 0; i < BENCH_EXPERIMENTS; i++)
+		printf("  %-16s %s\n", bench_experiments[i].name,
+		       bench_experiments[i].what);
 	puts("Allocators:");
 	for (int i = 0; i < BENCH_ALLOCATORS; i++)
 		printf("  %-16s %s\n", bench_allocators[i].name,

@@ -9,9 +9,11 @@
 #include <stddef.h>
 
 #include "catalog.h"
+#include "experiment.h"
 
 struct bench_options {
 	bool workload[BENCH_WORKLOADS];
+	bool experiment[BENCH_EXPERIMENTS];
 	int allocator[BENCH_ALLOCATORS]; /* in the order named */
 	size_t nr_allocators;
 	bool allocators_named; /* an absent one is then an error */

@@ -203,6 +203,31 @@ static bool workloads_run(struct bench *b)
 	return true;
 }
 
+static bool experiments_run(struct bench *b)
+{
+	struct bench_experiment_args args = {
+		.cpu = {b->options.cpu[0], b->options.cpu[1]},
+		.ticks_per_ns = b->ticks_per_ns,
+		.reps = b->options.reps,
+		.json = b->options.json,
+	};
+
+	for (unsigned i = 0; i < BENCH_EXPERIMENTS; i++)
+		if (b->options.experiment[i] && !bench_experiments[i].run(&args))
+			return false;
+	return true;
+}
+
+/* No worker is needed for experiments alone. */
+static bool any_workload(const struct bench *b)
+{
+	bool any = false;
+
+	for (unsigned w = 0; w < BENCH_WORKLOADS; w++)
+		any |= b->options.workload[w];
+	return any;
+}
+
 static bool self_pin(struct bench *b)
 {
 	if (bench_pin(b->options.cpu[0]) == 0)
@@ -227,8 +252,10 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	b.progress = isatty(STDERR_FILENO);
 	b.ticks_per_ns = bench_tsc_calibrate();
-	ok = crew_start(&b) && self_pin(&b) && workloads_run(&b);
+	ok = (!any_workload(&b) || crew_start(&b)) && self_pin(&b) &&
+	     workloads_run(&b);
 	crew_stop(&b);
+	ok = ok && experiments_run(&b);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "pcpbench: the results could not be written\n");
 		ok = false;

@@ -11,7 +11,8 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
+
+#include "facts.h"
 
 static const struct bench_row *row_find(const struct bench_result *r,
 					const char *allocator)
@@ -225,37 +226,6 @@ static void ratios_add(struct json_object *o, const struct bench_result *r,
 	json_object_object_add(o, "ratio_to", ratios);
 }
 
-/* The machine's name for its processor; empty where it has none. */
-static void cpu_name_read(char *name, size_t size)
-{
-	FILE *f = fopen("/proc/cpuinfo", "r");
-	char line[256];
-
-	name[0] = '\0';
-	while (f && fgets(line, sizeof(line), f)) {
-		char *colon = strchr(line, ':');
-
-		if (!colon || strncmp(line, "model name", 10) != 0)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(name, size, "%s", colon + 2);
-		break;
-	}
-	if (f)
-		fclose(f);
-}
-
-static void machine_add(struct json_object *o)
-{
-	struct utsname names;
-	char cpu[128];
-
-	cpu_name_read(cpu, sizeof(cpu));
-	text_add(o, "cpu", cpu);
-	if (uname(&names) == 0)
-		text_add(o, "kernel", names.release);
-}
-
 static void row_json(const struct bench_result *r, const struct bench_row *row)
 {
 	const struct bench_workload_info *w = &bench_workloads[r->workload];
@@ -283,7 +253,7 @@ static void row_json(const struct bench_result *r, const struct bench_row *row)
 		double_add(o, "clock_ns", row->clock_ns);
 	}
 	ratios_add(o, r, row);
-	machine_add(o);
+	bench_facts_add(o);
 	puts(json_object_to_json_string_ext(
 		o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(o);

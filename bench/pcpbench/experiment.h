@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * experiment.h - experiments of the threads that the library goes back to, done
+ * again, each with the figures of the original beside ours.
+ *
+ * An experiment is no comparison of allocators in turns: it runs in pcpbench's
+ * own process, on the library, and prints what it found by itself: a table, or
+ * with --json a JSON object a line, which begins with "experiment": its name.
+ */
+#ifndef BENCH_EXPERIMENT_H
+#define BENCH_EXPERIMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct json_object;
+
+struct bench_experiment_args {
+	int cpu[2]; /* cpu[1] < 0: there is no second one */
+	double ticks_per_ns;
+	unsigned reps;
+	bool json;
+};
+
+struct bench_experiment {
+	const char *name;
+	const char *what;
+	/* False, with the reason on stderr, when it failed. */
+	bool (*run)(const struct bench_experiment_args *args);
+};
+
+enum { BENCH_EXPERIMENTS = 1 };
+
+extern const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS];
+
+/* Index of a name, or -1. */
+int bench_experiment_find(const char *name);
+
+/* An object with "experiment": name, for an experiment's own fields. */
+struct json_object *bench_experiment_json(const char *name);
+
+/* Adds the machine's facts, prints the object on a line and frees it. */
+void bench_experiment_print(struct json_object *o);
+
+/* exp_NAME.c */
+bool bench_exp_unmap(const struct bench_experiment_args *args);
+
+#endif
