@@ -22,9 +22,7 @@
 
 #include "bits.h"
 #include "api.h"
-#include "bulk.h"
 #include "config.h"
-#include "convert.h"
 #include "env.h"
 #include "heap.h"
 #include "list.h"
@@ -163,22 +161,20 @@ static int request_check(struct pcpa_heap *heap, unsigned order, unsigned flags,
 	return req->zone ? 0 : -EINVAL;
 }
 
-static void zero(const struct pcpi_request *req, void *block)
+void pcpi_api_zero(const struct pcpi_request *req, void *block)
 {
 	if (req->flags & PCPA_ZERO)
 		memset(block, 0, (size_t)1 << (req->order +
 					       req->heap->hot.page_shift));
 }
 
-/* The error of a request that got fewer blocks than it asked for. */
-static int shortage(const struct pcpi_request *req)
+int pcpi_api_shortage(const struct pcpi_request *req)
 {
 	return req->busy ? -EAGAIN : -ENOMEM;
 }
 
-/* Negative errno, or 0 with *req filled: of a call that has counted itself in. */
-static int request_begin(struct pcpa_heap *heap, unsigned order, unsigned flags,
-			 bool outer, struct pcpi_request *req)
+int pcpi_api_request(struct pcpa_heap *heap, unsigned order, unsigned flags,
+		     bool outer, struct pcpi_request *req)
 {
 	int err = request_check(heap, order, flags, req);
 
@@ -203,16 +199,16 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 		if (block)
 			return block;
 	}
-	err = request_begin(heap, order, flags, pcpi_nest_enter(), &req);
+	err = pcpi_api_request(heap, order, flags, pcpi_nest_enter(), &req);
 	if (!err && pcpi_route_take(&req, &pfn, 1) == 0)
-		err = shortage(&req);
+		err = pcpi_api_shortage(&req);
 	pcpi_nest_leave();
 	if (err) {
 		errno = -err;
 		return NULL;
 	}
 	block = pcpi_space_addr(&heap->space, pfn);
-	zero(&req, block);
+	pcpi_api_zero(&req, block);
 	errno = saved;
 	return block;
 }
@@ -226,111 +222,6 @@ PCPI_EXPORT PCPI_HOT void *pcpa_alloc(struct pcpa_heap *heap, unsigned order,
 		block = pcpi_hot_alloc(&heap->hot, order, flags, !PCPI_RSEQ);
 	return pcpi_likely(block != NULL) ? block
 					  : alloc_slow(heap, order, flags);
-}
-
-static void addrs_store(const struct pcpi_request *req, const uint32_t *pfns,
-			void **blocks, uint32_t n)
-{
-	struct pcpi_range range = {
-		.base = req->heap->hot.base,
-		.page_shift = req->heap->hot.page_shift,
-	};
-
-	pcpi_convert_to_addrs(&range, req->heap->hot.wide, pfns, blocks, n);
-}
-
-/* More blocks than the cache may hold, straight from the zone: a ring's first
- * filling neither empties the cache nor goes through it. */
-static size_t bulk_past(struct pcpi_request *req, void **blocks, size_t n)
-{
-	uint32_t pfns[PCPI_CHUNK], want, more;
-	size_t got = 0;
-
-	do {
-		want = (uint32_t)pcpi_min(n - got, (size_t)PCPI_CHUNK);
-		more = pcpi_route_take_past(req, pfns, want);
-		addrs_store(req, pfns, blocks + got, more);
-		got += more;
-	} while (more == want && got < n);
-	return got;
-}
-
-/* Blocks through the slow way, a private batch at a time. */
-static size_t bulk_slow(struct pcpi_request *req, void **blocks, size_t n)
-{
-	uint32_t pfns[PCPI_CHUNK], want, more;
-	size_t got = 0;
-
-	if (pcpi_route_is_large(req, n))
-		got = bulk_past(req, blocks, n);
-	while (got < n) {
-		/* What came into the cache with the last batch. */
-		if (req->flags == 0 && req->order < PCPI_PCP_ORDERS)
-			got += pcpi_bulk_pop(&req->heap->hot, req->order,
-					     blocks + got, n - got);
-		want = (uint32_t)pcpi_min(n - got, (size_t)PCPI_CHUNK);
-		more = pcpi_route_take(req, pfns, want);
-		addrs_store(req, pfns, blocks + got, more);
-		got += more;
-		if (more < want)
-			break;
-	}
-	return got;
-}
-
-static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
-					unsigned flags, void **blocks, size_t n)
-{
-	struct pcpi_request req;
-	int saved = errno, err;
-	size_t got = 0, i;
-
-	err = request_begin(heap, order, flags, pcpi_nest_enter(), &req);
-	if (!err)
-		got = bulk_slow(&req, blocks, n);
-	pcpi_nest_leave();
-	if (!err && got < n)
-		err = shortage(&req);
-	for (i = 0; i < got; i++)
-		zero(&req, blocks[i]);
-	errno = err ? -err : saved;
-	return got;
-}
-
-PCPI_EXPORT PCPI_HOT size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order,
-				   unsigned flags, void **blocks, size_t n)
-{
-	size_t got = 0;
-
-	/* Longer calls ask first whether they should touch the cache. */
-	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap &&
-			n <= PCPI_BULK_CHUNK)) {
-		got = pcpi_bulk_pop(&heap->hot, order, blocks, n);
-		if (pcpi_likely(got == n))
-			return n;
-	}
-	return got + alloc_bulk_slow(heap, order, flags, blocks + got, n - got);
-}
-
-PCPI_EXPORT size_t pcpa_refill(struct pcpa_heap *heap, unsigned order,
-			       unsigned flags, void **slots, size_t n)
-{
-	size_t at = 0, run;
-	size_t got;
-
-	while (at < n) {
-		if (slots[at]) {
-			at++;
-			continue;
-		}
-		for (run = 1; at + run < n && !slots[at + run];)
-			run++;
-		got = pcpa_alloc_bulk(heap, order, flags, slots + at, run);
-		at += got;
-		if (got < run)
-			break;
-	}
-	return at;
 }
 
 /* ---- Frees ------------------------------------------------------------------------ */
@@ -371,8 +262,7 @@ static const char *block_free(struct pcpa_heap *heap, const void *block, int sai
 	return NULL;
 }
 
-/* said: the order that the caller says, or -1. */
-static PCPI_COLD void free_slow(struct pcpa_heap *heap, void *block, int said)
+void pcpi_api_free(struct pcpa_heap *heap, void *block, int said)
 {
 	int saved = errno;
 	const char *why;
@@ -391,7 +281,7 @@ PCPI_EXPORT PCPI_HOT void pcpa_free(struct pcpa_heap *heap, void *block)
 {
 	if (pcpi_likely(heap != NULL) && pcpi_hot_free(&heap->hot, block, !PCPI_RSEQ))
 		return;
-	free_slow(heap, block, -1);
+	pcpi_api_free(heap, block, -1);
 }
 
 PCPI_EXPORT PCPI_HOT void pcpa_free_sized(struct pcpa_heap *heap, void *block,
@@ -400,50 +290,7 @@ PCPI_EXPORT PCPI_HOT void pcpa_free_sized(struct pcpa_heap *heap, void *block,
 	if (pcpi_likely(heap != NULL) &&
 	    pcpi_hot_free_sized(&heap->hot, block, order, !PCPI_RSEQ))
 		return;
-	free_slow(heap, block, (int)pcpi_min(order, (unsigned)INT16_MAX));
-}
-
-/* The chunk that could not be freed whole, one by one. */
-static void free_each(struct pcpa_heap *heap, void **blocks, size_t n, int order)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (!pcpi_hot_free(&heap->hot, blocks[i], !PCPI_RSEQ))
-			free_slow(heap, blocks[i], order);
-}
-
-static void free_many(struct pcpa_heap *heap, unsigned order, bool sized,
-		      void **blocks, size_t n)
-{
-	size_t done = 0, chunk;
-
-	for (;;) {
-		done += pcpi_bulk_push(&heap->hot, order, sized, blocks + done,
-				       n - done);
-		if (pcpi_likely(done == n))
-			break;
-		chunk = pcpi_min(n - done, (size_t)PCPI_BULK_CHUNK);
-		free_each(heap, blocks + done, chunk, sized ? (int)order : -1);
-		done += chunk;
-	}
-	pcpi_bulk_end(&heap->hot, order);
-}
-
-PCPI_EXPORT PCPI_HOT void pcpa_free_bulk(struct pcpa_heap *heap, void **blocks, size_t n)
-{
-	if (heap)
-		free_many(heap, 0, false, blocks, n);
-}
-
-PCPI_EXPORT PCPI_HOT void pcpa_free_bulk_sized(struct pcpa_heap *heap, unsigned order,
-				      void **blocks, size_t n)
-{
-	if (heap && order < PCPI_PCP_ORDERS)
-		free_many(heap, order, true, blocks, n);
-	else if (heap)
-		free_each(heap, blocks, n,
-			  (int)pcpi_min(order, (unsigned)INT16_MAX));
+	pcpi_api_free(heap, block, (int)pcpi_min(order, (unsigned)INT16_MAX));
 }
 
 /* ---- Contiguous ranges ------------------------------------------------------------- */

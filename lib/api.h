@@ -38,4 +38,19 @@ static inline void pcpi_api_end(int saved_errno)
 	errno = saved_errno;
 }
 
+/* Of an allocation that has counted itself in (outer: as the first of its thread):
+ * negative errno, or 0 with *req filled. */
+PCPI_COLD int pcpi_api_request(struct pcpa_heap *heap, unsigned order,
+			       unsigned flags, bool outer,
+			       struct pcpi_request *req);
+
+/* Zeroes a block where the request says so. */
+void pcpi_api_zero(const struct pcpi_request *req, void *block);
+
+/* The error of a request that got fewer blocks than it asked for. */
+int pcpi_api_shortage(const struct pcpi_request *req);
+
+/* Frees a block that is no hit.  said: the order that the caller says, or -1. */
+PCPI_COLD void pcpi_api_free(struct pcpa_heap *heap, void *block, int said);
+
 #endif

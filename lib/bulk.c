@@ -2,24 +2,12 @@
 /* bulk.c - see bulk.h. */
 #include "bulk.h"
 
-#include "convert.h"
-
-static struct pcpi_range range_of(const struct pcpi_hot *hot,
-				  const struct pcpi_cache *c)
-{
-	return (struct pcpi_range){
-		.base = hot->base,
-		.page_shift = hot->page_shift,
-		.first_pfn = (uint32_t)c->first_pfn,
-		.nr_pfns = (uint32_t)c->nr_pfns,
-	};
-}
-
-/* The part of the n hottest that lies in one piece at the hot end. */
-static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
+/* The front's block, and of the n hottest the part that lies in one piece at the
+ * hot end. */
+static uint32_t pop_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 			  unsigned order, void **blocks, uint32_t n)
 {
-	struct pcpi_range range = range_of(hot, c);
+	struct pcpi_range range = pcpi_bulk_range(hot, c);
 	struct pcpi_pcp_list *list = &c->list[order];
 	struct pcpi_ring *ring = &list->ring;
 	uint32_t end;
@@ -29,8 +17,8 @@ static uint32_t pop_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	pcpi_cache_tuck(c);
 	end = ((ring->head - 1) & ring->mask) + 1;
 	n = pcpi_min(pcpi_min(n, pcpi_ring_len(ring)), end);
-	pcpi_convert_to_addrs(&range, hot->wide, ring->slots + (end - n), blocks,
-			      n);
+	pcpi_convert_to_addrs(&range, hot->wide_span > 0,
+			      ring->slots + (end - n), blocks, n);
 	/* relaxed: the mark, C1. */
 	pcpi_store_relaxed(&ring->head, ring->head - n);
 	pcpi_counter_add(&list->allocs, n);
@@ -46,7 +34,7 @@ size_t pcpi_bulk_pop(const struct pcpi_hot *hot, unsigned order, void **blocks,
 	uint32_t more;
 
 	while (c && got < n) {
-		more = pop_chunk(hot, c, order, blocks + got,
+		more = pop_piece(hot, c, order, blocks + got,
 				 (uint32_t)pcpi_min(n - got,
 						    (size_t)PCPI_BULK_CHUNK));
 		if (more == 0)
@@ -56,26 +44,25 @@ size_t pcpi_bulk_pop(const struct pcpi_hot *hot, unsigned order, void **blocks,
 	return got;
 }
 
-/* Converts into the free slots behind the hot end, and makes them part of the
- * ring when all were good: U2. */
-static uint32_t push_chunk(const struct pcpi_hot *hot, struct pcpi_cache *c,
+/* Converts into the free slots behind the hot end as far as they lie in one piece,
+ * and makes them part of the ring when all were good: U2. */
+static uint32_t push_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 			   unsigned order, bool sized, void *const *blocks,
 			   uint32_t n)
 {
-	struct pcpi_range range = range_of(hot, c);
+	struct pcpi_range range = pcpi_bulk_range(hot, c);
 	struct pcpi_ring *ring = &c->list[order].ring;
+	bool wide = hot->wide_span > 0, ok;
 	uint32_t *slots, run, room;
-	bool ok;
 
 	if (!pcpi_mark_enter(c))
 		return 0;
-	/* A slot stays for the front, which the next to enter tucks in, and one for
-	 * a handler's hit, which then sees the limit. */
+	/* As in bulk_chunk.h, two slots stay. */
 	room = pcpi_ring_room(ring);
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - pcpi_min(room, 2u)),
 			      &run);
-	ok = pcpi_convert_to_pfns(&range, hot->wide, blocks, slots, run) &&
-	     (sized || pcpi_convert_single(hot->orders, hot->wide, slots, run));
+	ok = pcpi_convert_to_pfns(&range, wide, blocks, slots, run) &&
+	     (sized || pcpi_convert_single(hot->orders, wide, slots, run));
 	if (!ok)
 		run = 0;
 	/* relaxed: the mark, C1. */
@@ -95,7 +82,7 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 		/* Room for a whole chunk and the front, however long the call. */
 		if (pcpi_ring_room(&c->list[order].ring) <= PCPI_BULK_CHUNK)
 			pcpi_cache_trim_hit(c, order);
-		more = push_chunk(hot, c, order, sized, blocks + done,
+		more = push_piece(hot, c, order, sized, blocks + done,
 				  (uint32_t)pcpi_min(n - done,
 						     (size_t)PCPI_BULK_CHUNK));
 		if (more == 0)
@@ -103,16 +90,4 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 		done += more;
 	}
 	return done;
-}
-
-void pcpi_bulk_end(const struct pcpi_hot *hot, unsigned order)
-{
-	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	struct pcpi_ring *ring;
-
-	if (pcpi_unlikely(!c))
-		return;
-	ring = &c->list[order].ring;
-	if (pcpi_ring_len(ring) >= ring->limit)
-		pcpi_cache_trim_hit(c, order);
 }

@@ -9,6 +9,7 @@
 
 #include "annotate.h"
 #include "bits.h"
+#include "bulk.h"
 #include "convert.h"
 
 struct pcpi_lock pcpi_heaps_lock = PCPI_LOCK_INIT(PCPI_RANK_HEAPS);
@@ -377,7 +378,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	h->hot.base = h->space.base;
 	h->hot.orders = h->env.orders;
 	h->hot.page_shift = h->space.page_shift;
-	h->hot.wide = pcpi_convert_wide();
+	h->hot.wide_span = PCPI_WIDE_SPAN(pcpi_convert_wide());
 	pcpi_lock_init(&h->contig_lock, PCPI_RANK_CONTIG);
 	pcpi_lock_init(&h->drain_lock, PCPI_RANK_DRAIN);
 	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);

@@ -53,7 +53,7 @@ struct pcpi_hot {
 	uint8_t *orders;   /* page.h */
 	uint32_t entry;	   /* byte offset in the thread's table */
 	uint32_t page_shift;
-	bool wide; /* convert.h */
+	uint32_t wide_span; /* n - 8 is below it: the wide moves serve n (bulk.h) */
 } PCPI_ALIGNED(PCPI_CACHELINE);
 
 /* A thread's table: heaps by slot, PCPI_ENTRIES of them without collision. */

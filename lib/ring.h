@@ -45,13 +45,20 @@ struct pcpi_ring {
 	uint32_t *slots;
 };
 
+/* Where an empty ring begins again: blocks come at both ends, and from the middle
+ * both run long before the ring's edge cuts a move in two. */
+PCPI_INLINE uint32_t pcpi_ring_middle(const struct pcpi_ring *r)
+{
+	return (r->mask + 1) / 2;
+}
+
 static inline void pcpi_ring_init(struct pcpi_ring *r, uint32_t *slots,
 				  uint32_t capacity)
 {
-	r->ends = 0;
 	r->mask = capacity - 1;
 	r->limit = capacity;
 	r->slots = slots;
+	r->head = r->tail = pcpi_ring_middle(r);
 }
 
 /* For the ring's user.  Two narrow loads, because the hot path stores head
@@ -92,13 +99,13 @@ PCPI_INLINE uint32_t *pcpi_ring_run(const struct pcpi_ring *r, uint32_t at,
 	return r->slots + pos;
 }
 
-/* Both ends to the start when the ring is empty, which keeps the slots in use
+/* Both ends to the middle when the ring is empty, which keeps the slots in use
  * few and warm. */
 PCPI_INLINE void pcpi_ring_settle(struct pcpi_ring *r, uint32_t head,
 				  uint32_t tail)
 {
 	if (head == tail)
-		head = tail = 0;
+		head = tail = pcpi_ring_middle(r);
 	pcpi_ring_commit(r, head, tail);
 }
 

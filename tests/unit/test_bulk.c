@@ -28,7 +28,7 @@ static void make(struct parts_spec spec)
 		.orders = parts.orders,
 		.entry = 3 * sizeof(struct pcpi_entry),
 		.page_shift = parts.env.page_shift,
-		.wide = pcpi_convert_wide(),
+		.wide_span = PCPI_WIDE_SPAN(pcpi_convert_wide()),
 	};
 	table[3] = (struct pcpi_entry){.heap = &hot, .cache = cache};
 	pcpi_table = (char *)table;
@@ -244,6 +244,119 @@ Test(bulk, claim_mark_or_other_heap_moves_nothing)
 	table[3].heap = NULL;
 	expect_nothing_moves();
 	pcpi_bulk_end(&hot, 0);
+}
+
+/* ---- Whole calls, in both widths ------------------------------------------------- */
+
+static PCPI_WIDE bool pop_wide(void **to, uint32_t n)
+{
+	return pcpi_chunk_pop_wide(&hot, cache, 0, to, n);
+}
+
+static PCPI_WIDE bool push_wide(void *const *from, uint32_t n, bool sized)
+{
+	return pcpi_chunk_push_wide(&hot, cache, 0, sized, from, n);
+}
+
+static bool whole_pop(bool wide, void **to, uint32_t n)
+{
+	return wide ? pop_wide(to, n)
+		    : pcpi_chunk_pop_plain(&hot, cache, 0, to, n);
+}
+
+static bool whole_push(bool wide, void *const *from, uint32_t n, bool sized)
+{
+	return wide ? push_wide(from, n, sized)
+		    : pcpi_chunk_push_plain(&hot, cache, 0, sized, from, n);
+}
+
+static bool other_width(bool *wide)
+{
+	*wide = !*wide && pcpi_convert_wide();
+	return *wide;
+}
+
+Test(bulk, whole_calls_move_all_and_count)
+{
+	void *got[64];
+	bool wide = false;
+
+	hand_out(0, 64);
+	do
+		for (uint32_t n = 8; n <= 64; n++) {
+			uint64_t allocs = cache->list[0].allocs;
+
+			cr_assert(whole_push(wide, blocks, n, n % 2));
+			cr_assert_eq(pcpi_cache_len(cache, 0), n);
+			cr_assert(whole_pop(wide, got, n));
+			cr_assert_eq(pcpi_cache_len(cache, 0), 0);
+			cr_assert_arr_eq(got, blocks, n * sizeof(*got));
+			cr_assert_eq(cache->list[0].allocs - allocs, n);
+		}
+	while (other_width(&wide));
+	pcpi_bulk_push(&hot, 0, false, blocks, 64);
+}
+
+static void expect_no_whole_move(bool wide, void *const *from, uint32_t n)
+{
+	uint32_t count = pcpi_cache_count(cache);
+	void *got[64];
+
+	cr_expect_not(whole_push(wide, from, n, false));
+	cr_expect_not(whole_pop(wide, got, n));
+	cr_expect_eq(pcpi_cache_count(cache), count);
+	cr_expect_eq(cache->busy, 0);
+}
+
+Test(bulk, whole_calls_do_nothing_where_they_cannot_do_all)
+{
+	struct pcpi_ring *ring = &cache->list[0].ring;
+	uint32_t middle = ring->head;
+	bool wide = false;
+
+	hand_out(0, 64);
+	do {
+		/* Too few, and the first slot a few blocks on. */
+		cr_assert(whole_push(wide, blocks, 8, false));
+		pcpi_ring_commit(ring, ring->mask - 6, ring->mask - 14);
+		expect_no_whole_move(wide, blocks + 8, 9);
+		pcpi_ring_commit(ring, middle + 8, middle);
+		/* One page that is none in the other's place. */
+		blocks[63] = blocks[20];
+		blocks[20] = (char *)blocks[63] + 1;
+		expect_no_whole_move(wide, blocks + 8, 32);
+		blocks[20] = blocks[63];
+		/* A claim. */
+		cr_assert(pcpi_cache_claim(cache));
+		expect_no_whole_move(wide, blocks + 8, 8);
+		pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+		cr_assert(whole_pop(wide, blocks, 8));
+	} while (other_width(&wide));
+	hand_out(0, 1);
+}
+
+Test(bulk, whole_calls_leave_two_slots_and_the_front)
+{
+	struct pcpi_ring *ring = &cache->list[0].ring;
+	uint32_t size = ring->mask + 1, middle = ring->head;
+	void *got[8], *front;
+	bool wide = false;
+
+	hand_out(0, 9);
+	front = blocks[8];
+	do {
+		pcpi_ring_commit(ring, size + 4, 13);
+		cr_expect_not(whole_push(wide, blocks, 8, true));
+		pcpi_ring_commit(ring, size + 4, 14);
+		cr_expect(whole_push(wide, blocks, 8, true));
+		pcpi_ring_commit(ring, middle, middle);
+		cr_assert(whole_push(wide, blocks, 8, true));
+		cache->front = front;
+		cr_expect_not(whole_pop(wide, got, 8));
+		cr_expect_eq(cache->front, front);
+		cache->front = NULL;
+		cr_assert(whole_pop(wide, got, 8));
+	} while (other_width(&wide));
 }
 
 /* ---- Thresholds --------------------------------------------------------------- */
