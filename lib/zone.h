@@ -100,6 +100,7 @@ struct pcpi_zone {
 	uint8_t level[3];		   /* a: pcpi_level, by watcher (watch.h) */
 	uint32_t live_caches;		   /* a */
 	uint32_t disable_depth;		   /* a: threads lock of the heap */
+	uint32_t disables_done;		   /* that lock: of these, DS4 */
 	struct pcpi_isolation isolated;	   /* z */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */
