@@ -18,8 +18,12 @@
  *     where caches and depots don't hold as many pages as are missing.
  * CG3 The search takes the zone's lock, so it is in no read-side section: a fork's
  *     handler may have that lock while it waits for another whose holder waits
- *     for readers.  It works on a copy of where the arenas are; what trims take
- *     meanwhile is not free, as the bits tell.
+ *     for readers.  It works on a copy of where the arenas are.
+ * CG4 A range lies in one arena.  What trims take meanwhile is not free, as the
+ *     bits tell, but another arena may have come in its place: so where the range
+ *     lies is asked once more when it is taken, from when on no arena can lose a
+ *     part of it.  If it isn't in one, it goes back, and the next search, of which
+ *     there are a few, sees the arenas anew.
  *
  * Concurrency: any thread.  Those who find a free range don't wait for each other;
  * in step 2 one at a time isolates, so that two can't hold parts of each other's
@@ -27,8 +31,8 @@
  * held for at most 64 chunks.
  * Cost: the search, some ns a candidate; step 2 up to four sweeps.
  * Failure: PCPI_NO_PFN.
- * Proved by tests/unit/test_contig.c, tests/model/model_heap.c,
- * tests/conc/contig.c.
+ * Proved by tests/unit/test_contig*.c, tests/model/model_heap.c,
+ * tests/conc/contig*.c.
  */
 #include "heap.h"
 #include "list.h"
@@ -112,6 +116,30 @@ static uint64_t kept_pages(const struct pcpi_contig_request *want,
 		       : pcpi_load_relaxed(&z->reserve); /* relaxed: as in zone.c */
 }
 
+/* Of a range that was taken: CG4. */
+static bool is_in_one_arena(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
+{
+	struct pcpi_arena *a;
+	bool inside = false;
+
+	pcpi_rcu_read_lock();
+	pcpi_list_each(a, &z->arenas, link)
+		inside |= pfn - a->first_pfn < a->pages &&
+			  pages <= a->first_pfn + a->pages - pfn;
+	pcpi_rcu_read_unlock();
+	return inside;
+}
+
+/* False: it went back. */
+static bool taken_keep(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
+{
+	bool inside = is_in_one_arena(z, pfn, pages);
+
+	if (!inside)
+		pcpi_zone_give_range(z, pfn, pages);
+	return inside;
+}
+
 /* Step 1. */
 static uint32_t free_take(const struct pcpi_contig_request *want,
 			  struct pcpi_zone *z)
@@ -126,7 +154,8 @@ static uint32_t free_take(const struct pcpi_contig_request *want,
 		if (best.missing > 0)
 			break;
 		if (pcpi_zone_take_range(z, best.pfn, want->pages,
-					 kept_pages(want, z)))
+					 kept_pages(want, z)) &&
+		    taken_keep(z, best.pfn, want->pages))
 			return best.pfn;
 	}
 	return PCPI_NO_PFN;
@@ -139,14 +168,17 @@ static uint64_t pages_aside(struct pcpa_heap *heap, const struct pcpi_zone *z)
 }
 
 /* Isolates one range and drains what it misses: CG1.  *used: a page that is not
- * to be had. */
+ * to be had, or PCPI_NO_PFN. */
 static bool isolated_take(struct pcpa_heap *heap, struct pcpi_zone *z,
 			  uint32_t pfn, uint32_t pages, uint64_t kept,
 			  uint64_t *moved, uint32_t *used)
 {
 	if (!pcpi_zone_isolate(z, pfn, pages) && pages_aside(heap, z) > 0)
 		pcpi_sweep_run(heap, SWEEP_WAIT_NS, moved);
-	return pcpi_zone_isolate_end(z, kept, used);
+	if (!pcpi_zone_isolate_end(z, kept, used))
+		return false;
+	*used = PCPI_NO_PFN;
+	return taken_keep(z, pfn, pages);
 }
 
 static uint32_t candidates_take_locked(const struct pcpi_contig_request *want,
@@ -221,7 +253,7 @@ static uint32_t zone_take(const struct pcpi_contig_request *want,
 	uint32_t pfn;
 
 	while (tries < TRIES) {
-		/* acquire: pairs with zone.c's arena_settle(). */
+		/* acquire: pairs with pcpi_zone_settle(). */
 		seen = pcpi_load_acquire(&z->managed_pages);
 		pfn = free_take(want, z);
 		if (pfn == PCPI_NO_PFN && seen >= want->pages)

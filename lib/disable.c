@@ -3,7 +3,8 @@
  * disable.c - keeping the caches of a node empty for a time.  Layer 5, part of
  * heap.h.
  *
- * Owns: the depth of a zone's disables, and OFF in the caches' claims (C9).
+ * Owns: the depth of a zone's disables, how many of them are done, and OFF in the
+ * caches' claims (C9).
  *
  *   disable  lock DRAIN, THREADS
  *            depth + 1; the depots refuse puts; the numbers for caches are 0
@@ -11,14 +12,18 @@
  *            they see the depth
  *            sweep: whoever read the depth before has left its cache when the
  *            sweep empties it, and whoever comes later keeps its blocks out
- *   enable   depth - 1; at 0 the depots take puts, the numbers are those of the
+ *            lock THREADS; one more is done
+ *   enable   one less is done, depth - 1; at 0 the depots take puts, the numbers are those of the
  *            zone as it is now, and OFF goes
  *
  * DS1  A cache that is in the registry has OFF iff pcpi_heap_hits_off() of its
  *     zone: both change under the threads lock, and so is it added.
  * DS2  After a disable that returned 0 until the enable that ends it, nothing of
  *     the zone is in a cache, an outbox or a depot.
- * DS3  A disable that fails leaves the depth as it was.
+ * DS3  A disable that fails takes its own depth back and no other's.
+ * DS4  disables_done <= disable_depth; what is more of the latter are disables
+ *     under way.  An enable ends one that is done, so that nobody's depth goes
+ *     while he waits for owners.
  *
  * With PCPA_HEAP_NO_IPI no owner may be interrupted.  Each is asked after OFF was
  * set; once it has answered it doesn't hit, and marks by exchange, so that its
@@ -29,7 +34,7 @@
  * for the change of the depth; none while it waits.
  * Cost: a sweep; while disabled each call takes the zone's lock.
  * Failure: -ETIMEDOUT after 100 ms.
- * Proved by tests/unit/test_disable.c, tests/conc/disable.c, tests/spin/.
+ * Proved by tests/unit/test_disable*.c, tests/conc/disable.c, tests/spin/.
  */
 #include <errno.h>
 
@@ -72,16 +77,27 @@ static void caches_switch_locked(struct pcpa_heap *heap)
 	}
 }
 
-static bool is_disabled_locked(const struct pcpa_heap *heap,
-			       const struct pcpi_zone *zone)
+/* Whether there is a disable for an enable to end: DS4. */
+static bool any_done_locked(const struct pcpa_heap *heap,
+			    const struct pcpi_zone *zone)
 {
 	bool all = true;
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
 		if (!zone || zone == &heap->env.zones[z])
-			all &= pcpi_zone_is_disabled(&heap->env.zones[z]);
+			all &= heap->env.zones[z].disables_done > 0;
 	return all;
+}
+
+static void done_add_locked(struct pcpa_heap *heap,
+			    const struct pcpi_zone *zone, int by)
+{
+	unsigned z;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		if (!zone || zone == &heap->env.zones[z])
+			heap->env.zones[z].disables_done += (uint32_t)by;
 }
 
 static void depth_add_locked(struct pcpa_heap *heap,
@@ -90,9 +106,7 @@ static void depth_add_locked(struct pcpa_heap *heap,
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
-		/* An enable may have come before the disable that it isn't of. */
-		if ((!zone || zone == &heap->env.zones[z]) &&
-		    (by > 0 || pcpi_zone_is_disabled(&heap->env.zones[z])))
+		if (!zone || zone == &heap->env.zones[z])
 			pcpi_zone_disable(&heap->env.zones[z], by);
 	caches_switch_locked(heap);
 }
@@ -133,6 +147,30 @@ static void answers_await(struct pcpa_heap *heap, uint64_t deadline)
 		pcpi_sys->yield();
 }
 
+/* Threads that came while caches were off have lowered the bounds unseen. */
+static void bounds_enforce(struct pcpa_heap *heap)
+{
+	unsigned z;
+
+	for (z = 0; z < heap->nr_zones; z++)
+		pcpi_heap_bounds_enforce(heap, &heap->env.zones[z]);
+}
+
+static void disable_done(struct pcpa_heap *heap, const struct pcpi_zone *zone)
+{
+	pcpi_lock_take(&heap->threads_lock);
+	done_add_locked(heap, zone, 1);
+	pcpi_lock_drop(&heap->threads_lock);
+}
+
+static void disable_undo(struct pcpa_heap *heap, const struct pcpi_zone *zone)
+{
+	locks_take(heap);
+	depth_add_locked(heap, zone, -1); /* DS3 */
+	locks_drop(heap);
+	bounds_enforce(heap);
+}
+
 int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 {
 	uint64_t deadline = pcpi_sys->clock_ns() + DISABLE_WAIT_NS, now, pages;
@@ -145,27 +183,39 @@ int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 		answers_await(heap, deadline);
 	now = pcpi_sys->clock_ns();
 	err = pcpi_heap_sweep(heap, deadline - pcpi_min(now, deadline), &pages);
-	if (err) {
-		locks_take(heap);
-		depth_add_locked(heap, zone, -1); /* DS3 */
-		locks_drop(heap);
-	}
+	if (err)
+		disable_undo(heap, zone);
+	else
+		disable_done(heap, zone);
 	return err;
 }
 
 int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 {
-	int err = -EINVAL;
+	bool any;
+
+	locks_take(heap);
+	any = any_done_locked(heap, zone);
+	if (any) {
+		done_add_locked(heap, zone, -1);
+		depth_add_locked(heap, zone, -1);
+	}
+	locks_drop(heap);
+	if (any)
+		bounds_enforce(heap);
+	return any ? 0 : -EINVAL;
+}
+
+void pcpi_heap_disable_forked(struct pcpa_heap *heap)
+{
+	struct pcpi_zone *zone;
 	unsigned z;
 
 	locks_take(heap);
-	if (is_disabled_locked(heap, zone)) {
-		depth_add_locked(heap, zone, -1);
-		err = 0;
+	for (z = 0; z < heap->nr_zones; z++) {
+		zone = &heap->env.zones[z];
+		while (zone->disable_depth > zone->disables_done) /* DS4 */
+			depth_add_locked(heap, zone, -1);
 	}
 	locks_drop(heap);
-	/* Threads that came meanwhile have lowered the bounds unseen. */
-	for (z = 0; !err && z < heap->nr_zones; z++)
-		pcpi_heap_bounds_enforce(heap, &heap->env.zones[z]);
-	return err;
 }

@@ -10,7 +10,8 @@
  *   parent   gives them back
  *   child    gives them back; a heap without PCPA_HEAP_COW is marked, its calls
  *            fail with ENODEV (its arenas were not inherited); one with it takes
- *            in the caches of the threads that did not survive
+ *            in the caches of the threads that did not survive, and ends the
+ *            disables that these had under way
  *
  * K1  The child's thread is the one that took the locks, so it may drop them.
  * K2  A cache that another thread was inside of is consistent, because ring
@@ -23,7 +24,7 @@
  *     first call counts.
  *
  * Cost: some 20 lock operations a heap and node.
- * Proved by tests/conc/fork.c, fork_first.c, spawn.c.
+ * Proved by tests/conc/fork.c, fork_first.c, spawn.c, tests/unit/test_disable_beside.c.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -141,6 +142,7 @@ static void child(void)
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_background_forked(&h->background);
 		pcpi_thread_forked(h);
+		pcpi_heap_disable_forked(h);
 	}
 	pcpi_nest_leave();
 }

@@ -212,8 +212,12 @@ size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes,
  * depots, or -ETIMEDOUT with the depth as it was. */
 int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone);
 
-/* Returns 0, or -EINVAL where a zone is not disabled, and nothing changes. */
+/* Returns 0, or -EINVAL where no disable of a zone has returned 0 and is not yet
+ * ended, and nothing changes. */
 int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone);
+
+/* In a forked child: the depth of disables whose threads are no more. */
+void pcpi_heap_disable_forked(struct pcpa_heap *heap);
 
 /* Under the threads lock: whether hits must stay out of a cache of the zone. */
 bool pcpi_heap_hits_off(const struct pcpa_heap *heap,

@@ -375,6 +375,8 @@ void pcpi_zone_settle(struct pcpi_zone *z, uint32_t first_pfn, uint32_t pages)
 		run = pcpi_min(step, pages - done);
 		zone_lock(z);
 		pcpi_buddy_add(&z->buddy, first_pfn + done, run);
+		if (z->isolated.pages > 0) /* Z6 */
+			pcpi_zone_isolate_part_locked(z, first_pfn + done, run);
 		/* Free before managed: who looks for pages, after it has seen
 		 * these managed, must not find free what was free before.
 		 * relaxed: ordered by the next. */

@@ -100,6 +100,7 @@ struct pcpi_zone {
 	uint8_t level[3];		   /* a: pcpi_level, by watcher (watch.h) */
 	uint32_t live_caches;		   /* a */
 	uint32_t disable_depth;		   /* a: threads lock of the heap */
+	uint32_t disables_done;		   /* that lock: of these, DS4 */
 	struct pcpi_isolation isolated;	   /* z */
 
 	struct pcpi_zone_config config PCPI_ALIGNED(PCPI_CACHELINE); /* c */
@@ -249,7 +250,9 @@ bool pcpi_zone_isolated_whole(struct pcpi_zone *z);
 bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint64_t kept,
 			   uint32_t *missing);
 
-/* Blocks have come into the buddy while a range is isolated. */
+/* Pages, or blocks, have come into the buddy while a range is isolated. */
+void pcpi_zone_isolate_part_locked(struct pcpi_zone *z, uint32_t pfn,
+				   uint32_t pages);
 void pcpi_zone_isolate_more_locked(struct pcpi_zone *z, unsigned order,
 				   const uint32_t *pfns, uint32_t n);
 

@@ -167,7 +167,8 @@ static void isolate_locked(struct pcpi_zone *z, uint32_t pfn, uint32_t end)
 }
 
 /* The same for pages that have come, as far as they are of the range. */
-static void isolate_part_locked(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
+void pcpi_zone_isolate_part_locked(struct pcpi_zone *z, uint32_t pfn,
+				   uint32_t pages)
 {
 	const struct pcpi_isolation *iso = &z->isolated;
 	uint32_t from = pcpi_max(pfn, iso->pfn);
@@ -183,7 +184,7 @@ void pcpi_zone_isolate_more_locked(struct pcpi_zone *z, unsigned order,
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		isolate_part_locked(z, pfns[i], 1u << order);
+		pcpi_zone_isolate_part_locked(z, pfns[i], 1u << order);
 }
 
 bool pcpi_zone_isolate(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
@@ -259,7 +260,7 @@ void pcpi_zone_give_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
 		pcpi_zone_hold(z);
 		pcpi_buddy_range_give(&z->buddy, pfn, stop - pfn);
 		if (z->isolated.pages > 0) /* Z6 */
-			isolate_part_locked(z, pfn, stop - pfn);
+			pcpi_zone_isolate_part_locked(z, pfn, stop - pfn);
 		pcpi_zone_hold_end(z);
 	}
 }

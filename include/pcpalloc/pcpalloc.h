@@ -385,9 +385,10 @@ size_t pcpa_heap_trim(struct pcpa_heap *heap, size_t keep_bytes);
 int pcpa_cache_disable(struct pcpa_heap *heap, int node);
 
 /*
- * Ends one disable of the node, or of each node (-1).  Returns 0; -EINVAL for a
- * node that the heap doesn't use or, with nothing changed, where one of them is
- * not disabled; -ENODEV in a forked child.
+ * Ends one disable of the node, or of each node (-1): one that has returned 0,
+ * whoever called it, also before a fork.  Returns 0; -EINVAL for a node that the
+ * heap doesn't use or, with nothing changed, where there is none; -ENODEV in a
+ * forked child without PCPA_HEAP_COW.
  */
 int pcpa_cache_enable(struct pcpa_heap *heap, int node);
 

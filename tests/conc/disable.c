@@ -8,6 +8,10 @@
  *   at rest     the churners stop in between, holding blocks that are counted:
  *               what statistics say is used is that
  *   NO_IPI      the same where owners are only asked
+ *   apart       some only disable and others only enable, beside churn: as many
+ *               enables are taken as disables have returned 0, however many were
+ *               late, and then the caches are on.  While one thread makes no call,
+ *               none succeeds where owners are only asked
  */
 #include "conc.h"
 
@@ -173,11 +177,99 @@ static void at_rest(void)
 	conc_heap_end(the.heap);
 }
 
+/* ---- Disables and enables of different threads --------------------------------- */
+
+#define APART_MS 500u
+
+struct apart_case {
+	struct pcpa_heap *heap;
+	bool stop, seated, sat;
+	unsigned disabled, late, enabled; /* a */
+};
+
+static void apart_disabler(unsigned index, void *arg)
+{
+	struct apart_case *the = arg;
+
+	int err;
+
+	while (!conc_flag(&the->stop)) {
+		err = pcpa_cache_disable(the->heap, index & 1 ? 0 : -1);
+		CHECK(err == 0 || err == -ETIMEDOUT);
+		if (the->heap->options_flags & PCPA_HEAP_NO_IPI && !err)
+			CHECK(conc_flag(&the->sat));
+		pcpi_fetch_add_relaxed(err ? &the->late : &the->disabled, 1);
+	}
+}
+
+static void apart_enabler(unsigned index, void *arg)
+{
+	struct apart_case *the = arg;
+
+	while (!conc_flag(&the->stop)) {
+		if (pcpa_cache_enable(the->heap, index & 1 ? 0 : -1) == 0)
+			pcpi_fetch_add_relaxed(&the->enabled, 1);
+		else
+			sched_yield();
+	}
+}
+
+static void apart_churner(unsigned index, void *arg)
+{
+	struct apart_case *the = arg;
+	struct conc_churn churn;
+
+	conc_churn_init(&churn, the->heap, 7, index, 6);
+	while (!conc_flag(&the->stop))
+		conc_churn_steps(&churn, 128);
+	conc_churn_end(&churn);
+}
+
+/* Has a cache and makes no call: without interruption disables are late. */
+static void sitter(unsigned index, void *arg)
+{
+	struct apart_case *the = arg;
+
+	(void)index;
+	pcpa_free(the->heap, pcpa_alloc(the->heap, 0, 0));
+	conc_raise(&the->seated);
+	conc_await(&the->sat);
+}
+
+static void apart(unsigned flags)
+{
+	struct apart_case the = { .heap = conc_heap(64 * MIB, flags) };
+	struct conc_thread disablers[2], enablers[2], churners[2], one;
+
+	conc_start(&one, 1, sitter, &the);
+	conc_await(&the.seated);
+	conc_start(churners, 2, apart_churner, &the);
+	conc_start(disablers, 2, apart_disabler, &the);
+	conc_start(enablers, 2, apart_enabler, &the);
+	conc_sleep_ms(APART_MS / 2);
+	conc_raise(&the.sat);
+	conc_join(&one, 1);
+	conc_sleep_ms(APART_MS / 2);
+	conc_raise(&the.stop);
+	conc_join(disablers, 2);
+	conc_join(enablers, 2);
+	conc_join(churners, 2);
+	fprintf(stderr, "flags %#x: %u disabled, %u late, %u enabled\n", flags,
+		the.disabled, the.late, the.enabled);
+	while (pcpa_cache_enable(the.heap, 0) == 0)
+		the.enabled++;
+	CHECK_U64(the.enabled, ==, the.disabled);
+	CHECK(!pcpi_zone_is_disabled(&the.heap->env.zones[0]));
+	conc_heap_end(the.heap);
+}
+
 int main(void)
 {
 	at_rest();
 	churned(0);
 	churned(PCPA_HEAP_CHECKS);
 	churned(PCPA_HEAP_NO_IPI);
+	apart(0);
+	apart(PCPA_HEAP_NO_IPI);
 	return 0;
 }

@@ -4,6 +4,7 @@
  * stay out of the outboxes of the other node's caches, which go on.
  */
 #include "../support/heap_fixture.h"
+#include "heap.h"
 #include "sys/sys.h"
 
 #define HELD 200u
@@ -103,6 +104,58 @@ Test(disable_nodes, one_node_with_checks)
 Test(disable_nodes, one_node_without_interruption)
 {
 	other_node_disabled(PCPA_HEAP_NO_IPI);
+}
+
+/* ---- An enable beside a disable -------------------------------------------- */
+
+static int said_of_all, said_of_one;
+static unsigned looks;
+
+/* Node 0 is being disabled, and node 1 has been. */
+static uint64_t clock_of_enables(void)
+{
+	const struct pcpi_zone *zones = heap->env.zones;
+
+	if (looks == 0 && zones[0].disable_depth > 0 &&
+	    pcpi_lock_try(&heap->drain_lock)) {
+		pcpi_lock_drop(&heap->drain_lock);
+		looks++;
+		said_of_all = pcpi_heap_enable(heap, NULL);
+		said_of_one = pcpi_heap_enable(heap, &heap->env.zones[1]);
+	}
+	return pcpi_sys_linux.clock_ns();
+}
+
+static void enables_beside(int node, bool one_is_off)
+{
+	setup(0);
+	cr_assert_eq(pcpa_cache_disable(heap, 1), 0);
+	table.clock_ns = clock_of_enables;
+	cr_assert_eq(pcpa_cache_disable(heap, node), 0);
+	table.clock_ns = pcpi_sys_linux.clock_ns;
+	cr_expect_eq(looks, 1);
+	cr_expect_eq(said_of_all, -EINVAL, "node 0 is not disabled yet");
+	cr_expect_eq(said_of_one, 0);
+	pass();
+	expect_aside(0, false);
+	expect_aside(1, !one_is_off);
+	cr_expect_eq(pcpa_cache_enable(heap, node), 0);
+	pass();
+	expect_aside(0, true);
+	expect_aside(1, true);
+	cr_expect_eq(pcpa_cache_enable(heap, 0), -EINVAL);
+	cr_expect_eq(pcpa_cache_enable(heap, 1), -EINVAL);
+	teardown();
+}
+
+Test(disable_nodes, enables_beside_a_disable_of_the_other_node)
+{
+	enables_beside(0, false);
+}
+
+Test(disable_nodes, enables_beside_a_disable_of_all_nodes)
+{
+	enables_beside(-1, true);
 }
 
 static pthread_barrier_t meet;

@@ -208,6 +208,71 @@ Test(trim, base_pages_go_in_whole_granules)
 	heap_end(heap);
 }
 
+/* ---- The reserve ------------------------------------------------------------------------- */
+
+static struct pcpa_heap *reserve_heap(size_t bytes, size_t hugepage_bytes,
+				      size_t reserve_pages)
+{
+	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+	struct pcpa_heap *heap;
+
+	o.hugepage_bytes = hugepage_bytes;
+	o.initial_bytes = bytes;
+	o.max_bytes = 2 * bytes;
+	o.reserve_pages = (unsigned)reserve_pages;
+	o.verbosity = 0;
+	cr_assert_eq(pcpa_heap_create(&o, &heap), 0);
+	return heap;
+}
+
+/* Five of eight huge pages are in use; of the others one may go. */
+Test(trim, reserve_stays_for_who_may_have_it)
+{
+	struct pcpa_heap *heap = reserve_heap(8 * HUGE_PAGE, 0, 600);
+	size_t used = alloc_all(heap, 9, PCPA_NOGROW, blocks, 5), n;
+
+	cr_assert_eq(used, 5);
+	cr_expect_eq(pcpa_heap_trim(heap, 0), HUGE_PAGE);
+	cr_expect_eq(heap->env.zones[0].marks.min, 600);
+	cr_expect_eq(stats_of(heap, -1).free_pages, 1024);
+	n = alloc_all(heap, 0, PCPA_NOGROW, blocks + used, 2000);
+	cr_expect_eq(n, 1024 - 600);
+	used += n;
+	n = alloc_all(heap, 0, PCPA_NOGROW | PCPA_RESERVE, blocks + used, 2000);
+	cr_expect_eq(n, 600);
+	used += n;
+	cr_expect_eq(pcpa_heap_trim(heap, 0), 0);
+	free_all(heap, blocks, used);
+	/* It is at most a quarter of what there is: the last page stays. */
+	cr_expect_eq(pcpa_heap_trim(heap, 0), 6 * HUGE_PAGE);
+	cr_expect_eq(stats_of(heap, -1).free_pages, 512);
+	cr_expect_eq(stats_of(heap, -1).managed_pages, 512);
+	expect_managed(heap, HUGE_PAGE);
+	heap_end(heap);
+}
+
+/* The last of the holds that take the page out finds that it can't be spared:
+ * what the others have taken comes back. */
+Test(trim, gigantic_page_that_the_reserve_needs_stays)
+{
+	struct fake_pool *pool = fake_sys_pool(1024 * MIB, 0, 2);
+	size_t pages = 1024 * MIB / fake.page_bytes;
+	struct pcpa_heap *heap = reserve_heap(2048 * MIB, 1024 * MIB, 1000);
+	void *half = pcpa_alloc_contig(heap, pages, pages, PCPA_NOGROW);
+
+	unit = 1024 * MIB;
+	cr_assert(half);
+	cr_assert_eq(pool->free, 0);
+	cr_expect_eq(pcpa_heap_trim(heap, 0), 0);
+	cr_expect_eq(stats_of(heap, -1).free_pages, pages);
+	cr_expect_eq(stats_of(heap, -1).trim_failed, 0);
+	expect_managed(heap, 2048 * MIB);
+	pcpa_free_contig(heap, half, pages);
+	cr_expect_eq(pcpa_heap_trim(heap, 0), 1024 * MIB);
+	expect_managed(heap, 1024 * MIB);
+	heap_end(heap);
+}
+
 /* ---- What follows ------------------------------------------------------------------------ */
 
 Test(trim, numbers_of_the_zone_follow)

@@ -193,6 +193,23 @@ Test(zone_range, isolation_collects_parts_of_blocks_and_ranges)
 	cr_expect_eq(zone->free_pages, PAGES);
 }
 
+/* Pages that a trim had in its hand, or an arena in the place of what it gave. */
+Test(zone_range, isolation_collects_what_becomes_free_at_once)
+{
+	uint32_t at = first_pfn() + CHUNK, missing;
+
+	cr_assert(pcpi_zone_unsettle(zone, at, 2 * CHUNK));
+	cr_expect_not(pcpi_zone_isolate(zone, at + 100, 3 * CHUNK));
+	pcpi_zone_settle(zone, at, 2 * CHUNK);
+	cr_expect(pcpi_zone_isolated_whole(zone));
+	cr_expect_eq(zone->managed_pages, PAGES);
+	cr_expect_eq(zone->free_pages, PAGES - 3 * CHUNK);
+	cr_expect(pcpi_zone_isolate_end(zone, 0, &missing));
+	cr_expect_eq(pcpi_page_contig(parts.orders, at + 100, PAGES), 3 * CHUNK);
+	pcpi_zone_give_range(zone, at + 100, 3 * CHUNK);
+	cr_expect_eq(zone->free_pages, PAGES);
+}
+
 Test(zone_range, isolation_that_fails_gives_all_back_and_names_a_page)
 {
 	uint32_t missing = PCPI_NO_PFN, first;
