@@ -132,7 +132,8 @@ struct pcpi_cache_idle {
 	uint32_t high;	  /* as it sinks while the owner is away */
 	uint32_t decayed; /* pages above high, and of those below it what is */
 	uint32_t expired; /* due: to be given now */
-	bool pending;	  /* an idle owner owes a flush: all is to be given */
+	bool owes;	  /* the owner owes a flush, and owes it after a claim */
+	bool flush;	  /* and is idle: all is to be given for it */
 	uint64_t away;	  /* in root: the last tick that found pages of others */
 };
 
