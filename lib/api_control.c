@@ -30,11 +30,11 @@ PCPI_EXPORT int pcpa_thread_flush(struct pcpa_heap *heap)
 PCPI_EXPORT int pcpa_heap_drain(struct pcpa_heap *heap)
 {
 	int saved = errno, err = pcpi_api_begin(heap);
-	uint64_t pages;
 
 	if (err)
 		return err;
-	err = pcpi_heap_sweep(heap, DRAIN_WAIT_NS, &pages);
+	if (pcpi_heap_sweep(heap, DRAIN_WAIT_NS).late > 0)
+		err = -ETIMEDOUT;
 	pcpi_api_end(saved);
 	return err;
 }

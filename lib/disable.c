@@ -28,7 +28,8 @@
  * With PCPA_HEAP_NO_IPI no owner may be interrupted.  Each is asked after OFF was
  * set; once it has answered it doesn't hit, and marks by exchange, so that its
  * cache can be claimed without membarrier.  All caches of the heap are off then,
- * as those of other nodes may have outboxes for the disabled one.
+ * as those of other nodes may have outboxes for the disabled one.  A cache that is
+ * empty says nothing: its owner may have read its claim before OFF.
  *
  * Concurrency: any thread; locks DRAIN and THREADS, inside them DEPOT and ZONE,
  * for the change of the depth; none while it waits.
@@ -173,8 +174,8 @@ static void disable_undo(struct pcpa_heap *heap, const struct pcpi_zone *zone)
 
 int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 {
-	uint64_t deadline = pcpi_sys->clock_ns() + DISABLE_WAIT_NS, now, pages;
-	int err;
+	uint64_t deadline = pcpi_sys->clock_ns() + DISABLE_WAIT_NS, now;
+	struct pcpi_swept swept;
 
 	locks_take(heap);
 	depth_add_locked(heap, zone, 1);
@@ -182,12 +183,14 @@ int pcpi_heap_disable(struct pcpa_heap *heap, struct pcpi_zone *zone)
 	if (is_quiet_heap(heap))
 		answers_await(heap, deadline);
 	now = pcpi_sys->clock_ns();
-	err = pcpi_heap_sweep(heap, deadline - pcpi_min(now, deadline), &pages);
-	if (err)
+	swept = pcpi_heap_sweep(heap, deadline - pcpi_min(now, deadline));
+	/* An owner that was only asked may put a block into an empty cache. */
+	if (swept.late + swept.asked > 0) {
 		disable_undo(heap, zone);
-	else
-		disable_done(heap, zone);
-	return err;
+		return -ETIMEDOUT;
+	}
+	disable_done(heap, zone);
+	return 0;
 }
 
 int pcpi_heap_enable(struct pcpa_heap *heap, struct pcpi_zone *zone)

@@ -158,13 +158,20 @@ void pcpi_thread_forked(struct pcpa_heap *heap);
 
 /* ---- sweep.c ---- */
 
+/* Caches that a sweep has not emptied, whose owners flush at their next calls. */
+struct pcpi_swept {
+	unsigned late;	/* marked until the deadline */
+	unsigned asked; /* not waited for: PCPA_HEAP_NO_IPI */
+};
+
 /* Every cache and depot to the zones.  Waits at most wait_ns for marked
- * caches.  Returns 0 or -ETIMEDOUT; *pages moved. */
-int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages);
+ * caches. */
+struct pcpi_swept pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns);
 
 /* Its parts, for who holds a lock that a trace subscriber must not wait for:
  * adds to moved[zone]; tells the subscriber. */
-int pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *moved);
+struct pcpi_swept pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns,
+				 uint64_t *moved);
 void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved);
 
 /* The same for an allocation: waits for other drainers and for marks until the

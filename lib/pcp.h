@@ -63,7 +63,8 @@ enum pcpi_claim {
 	PCPI_CLAIM_STATE = 3,	/* mask of the above */
 	PCPI_CLAIM_SLOW = 4,	/* C8 */
 	PCPI_CLAIM_OFF = 8,	/* C9 */
-	PCPI_CLAIM_LOOK = 16,	/* the bounds fell: as PENDING, but claims leave it */
+	PCPI_CLAIM_LOOK = 16,	/* as PENDING, but claims leave it: the bounds fell,
+				 * or a claim has cut the owner's flush short */
 };
 
 /* A list of one order. */
@@ -132,7 +133,8 @@ struct pcpi_cache_idle {
 	uint32_t high;	  /* as it sinks while the owner is away */
 	uint32_t decayed; /* pages above high, and of those below it what is */
 	uint32_t expired; /* due: to be given now */
-	bool pending;	  /* an idle owner owes a flush: all is to be given */
+	bool owes;	  /* the owner owes a flush, and owes it after a claim */
+	bool flush;	  /* and is idle: all is to be given for it */
 	uint64_t away;	  /* in root: the last tick that found pages of others */
 };
 
@@ -355,8 +357,8 @@ void pcpi_cache_claim_postpone(struct pcpi_cache *c);
 /* Without a claim: asks the owner to flush at its next call (NO_IPI heaps). */
 void pcpi_cache_ask(struct pcpi_cache *c);
 
-/* Under the drain lock, claimed or not: the owner flushes and looks at the zone's
- * numbers anew at its next call, whoever drains the cache before. */
+/* Claimed or not: the owner flushes and looks at the zone's numbers anew at its next
+ * call without a claim, whoever drains the cache before. */
 void pcpi_cache_ask_look(struct pcpi_cache *c);
 
 /* Under the drain lock: sets or clears OFF, C9. */

@@ -9,6 +9,8 @@
  *             |                  +--deadline--> PENDING --drainer--> CLAIMED
  *             +---- owner, who then flushes ------+
  *
+ * A tick that does less ends its claim in what that replaced (tick.c).
+ *
  * Proved by tests/spin/claim.pml (the protocol), tests/unit/test_pcp_claim.c and
  * tests/conc/ (this code).
  */
@@ -90,11 +92,14 @@ bool pcpi_cache_claimed_quiet(const struct pcpi_cache *c)
 
 void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state)
 {
-	unsigned rest = pcpi_load_relaxed(&c->claim) & REST; /* relaxed: C8, C9 */
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
 
-	/* release: pairs with pcpi_cache_enter(), pcpi_mark_enter() and, where it
-	 * is PENDING, with pcpi_cache_settle(). */
-	pcpi_store_release(&c->claim, (uint8_t)(rest | (unsigned)state));
+	/* acquire/release: pairs with pcpi_cache_enter(), pcpi_mark_enter() and,
+	 * where it is PENDING, with pending_answer(). */
+	while (!pcpi_cas_acq_rel(&c->claim, &seen,
+				 (uint8_t)((seen & REST) | (unsigned)state)))
+		;
 }
 
 void pcpi_cache_claim_postpone(struct pcpi_cache *c)
@@ -108,10 +113,11 @@ void pcpi_cache_ask(struct pcpi_cache *c)
 	/* relaxed: the compare below decides. */
 	uint8_t seen = pcpi_load_relaxed(&c->claim);
 
-	if ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_NONE)
-		/* acquire/release: pairs with pcpi_cache_settle(). */
-		pcpi_cas_acq_rel(&c->claim, &seen,
-				 (uint8_t)(seen | PCPI_CLAIM_PENDING));
+	/* acquire/release: pairs with pending_answer(). */
+	while ((seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_NONE &&
+	       !pcpi_cas_acq_rel(&c->claim, &seen,
+				 (uint8_t)(seen | PCPI_CLAIM_PENDING)))
+		;
 }
 
 void pcpi_cache_off(struct pcpi_cache *c, bool off)
@@ -159,16 +165,21 @@ static void pending_answer(struct pcpi_cache *c)
 	uint8_t seen = pcpi_load_relaxed(&c->claim), left;
 
 	/* relaxed: ours; set means that we interrupted the owner inside, who could
-	 * not flush. */
-	if (pcpi_load_relaxed(&c->busy))
+	 * not flush, nor can anybody beside a claim. */
+	if (pcpi_load_relaxed(&c->busy) ||
+	    (seen & PCPI_CLAIM_STATE) == PCPI_CLAIM_CLAIMED)
 		return;
 	/* First the answer, then the flush: a request that comes meanwhile is
 	 * another one.
 	 * acquire/release: pairs with pcpi_cache_ask(), pcpi_cache_ask_look() and
 	 * pcpi_cache_claim_postpone(). */
 	left = (uint8_t)(seen & ~(PCPI_CLAIM_PENDING | PCPI_CLAIM_LOOK));
-	if (left != seen && pcpi_cas_acq_rel(&c->claim, &seen, left))
-		pcpi_cache_flush(c);
+	if (left == seen || !pcpi_cas_acq_rel(&c->claim, &seen, left))
+		return;
+	pcpi_cache_flush(c);
+	/* Cut short by a claim, which need not be that of a sweep. */
+	if (pcpi_cache_pages(c) > 0)
+		pcpi_cache_ask_look(c);
 }
 
 /* The owner's caches of other nodes are rarely called: one call answers for

@@ -128,7 +128,8 @@ static void lists_plan(struct pcpi_cache *c, bool used, enum pcpi_idle_place at)
 		s.high = pcpi_load_relaxed(&c->high); /* relaxed: a moment ago */
 	else
 		todo = pcpi_policy_decay(&s, &ps);
-	i->pending = !used && pcpi_cache_is_pending(c);
+	i->owes = pcpi_cache_is_pending(c);
+	i->flush = i->owes && !used;
 	i->high = s.high;
 	i->decayed = todo.pages;
 	used |= at == PCPI_IDLE_WAIT || (at == PCPI_IDLE_HOME && todo.more);
@@ -157,7 +158,7 @@ static void box_plan(struct pcpi_outbox *box, const struct pcpi_zone *z)
 
 bool pcpi_cache_idle_expired(const struct pcpi_cache *c)
 {
-	bool any = c->idle.expired > 0 || c->idle.pending;
+	bool any = c->idle.expired > 0 || c->idle.flush;
 	unsigned z;
 
 	for (z = 0; c->outbox && z < c->env->nr_zones; z++)

@@ -27,10 +27,8 @@
  *
  * Cost: one membarrier of each kind, which interrupts every processor that runs a
  * thread of the process, and a zone lock a batch of blocks.
- * Failure: -ETIMEDOUT, counted in the caches' busy_skipped.
+ * Failure: caches that are late, counted in their busy_skipped.
  */
-#include <errno.h>
-
 #include "annotate.h"
 #include "heap.h"
 #include "list.h"
@@ -71,20 +69,19 @@ static bool cache_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
 	return pcpi_cache_claim(c);
 }
 
-/* *late: disabled caches that could only be asked. */
-static unsigned claim_all(struct pcpa_heap *heap, unsigned *late)
+/* How many are claimed; *asked: the others. */
+static unsigned claim_all(struct pcpa_heap *heap, unsigned *asked)
 {
 	struct pcpi_cache *c;
 	unsigned n = 0;
 
-	*late = 0;
-
+	*asked = 0;
 	/* No cache gets an owner between the question and the claim. */
 	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry) {
 		c->claimed = cache_claim(heap, c);
 		n += c->claimed;
-		*late += !c->claimed && pcpi_cache_is_off(c);
+		*asked += !c->claimed;
 	}
 	pcpi_lock_drop(&heap->threads_lock);
 	return n;
@@ -149,47 +146,49 @@ static unsigned postpone_rest(struct pcpa_heap *heap, uint64_t *moved)
 	return left;
 }
 
-static int caches_empty(struct pcpa_heap *heap, uint64_t deadline_ns,
-			uint64_t *moved)
+static struct pcpi_swept caches_empty(struct pcpa_heap *heap,
+				      uint64_t deadline_ns, uint64_t *moved)
 {
-	unsigned late, left = claim_all(heap, &late);
+	struct pcpi_swept swept;
 
-	if (left > 0 && pcpi_heap_owners_show(heap))
-		while ((left = empty_quiet(heap, moved)) > 0 &&
+	swept.late = claim_all(heap, &swept.asked);
+	if (swept.late > 0 && pcpi_heap_owners_show(heap))
+		while ((swept.late = empty_quiet(heap, moved)) > 0 &&
 		       pcpi_sys->clock_ns() < deadline_ns)
 			pcpi_sys->yield();
-	if (left > 0)
-		left = postpone_rest(heap, moved); /* SW2 */
-	return left + late > 0 ? -ETIMEDOUT : 0;
+	if (swept.late > 0)
+		swept.late = postpone_rest(heap, moved); /* SW2 */
+	return swept;
 }
 
 /* DRAIN is held; adds to moved[zone]. */
-static int sweep_locked(struct pcpa_heap *heap, uint64_t deadline_ns,
-			uint64_t *moved)
+static struct pcpi_swept sweep_locked(struct pcpa_heap *heap,
+				      uint64_t deadline_ns, uint64_t *moved)
 {
+	struct pcpi_swept swept;
 	unsigned z;
-	int err;
 
 	pcpi_rcu_read_lock();
 	pcpi_annotate_claim_begin();
-	err = caches_empty(heap, deadline_ns, moved);
+	swept = caches_empty(heap, deadline_ns, moved);
 	pcpi_annotate_claim_end();
 	pcpi_rcu_read_unlock();
 	pcpi_deferred_look(&heap->env);
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
 	pcpi_counter_add(&heap->sweeps, 1);
-	return err;
+	return swept;
 }
 
-int pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *moved)
+struct pcpi_swept pcpi_sweep_run(struct pcpa_heap *heap, uint64_t wait_ns,
+				 uint64_t *moved)
 {
-	int err;
+	struct pcpi_swept swept;
 
 	pcpi_lock_take(&heap->drain_lock);
-	err = sweep_locked(heap, pcpi_sys->clock_ns() + wait_ns, moved);
+	swept = sweep_locked(heap, pcpi_sys->clock_ns() + wait_ns, moved);
 	pcpi_lock_drop(&heap->drain_lock);
-	return err;
+	return swept;
 }
 
 void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved)
@@ -204,22 +203,19 @@ void pcpi_sweep_tell(struct pcpa_heap *heap, const uint64_t *moved)
 	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 }
 
-int pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns, uint64_t *pages)
+struct pcpi_swept pcpi_heap_sweep(struct pcpa_heap *heap, uint64_t wait_ns)
 {
 	uint64_t moved[heap->nr_zones];
+	struct pcpi_swept swept;
 	unsigned z;
-	int err;
 
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] = 0;
 	if (heap->options_flags & PCPA_HEAP_NO_IPI)
 		pcpi_thread_flush(heap);
-	err = pcpi_sweep_run(heap, wait_ns, moved);
-	*pages = 0;
-	for (z = 0; z < heap->nr_zones; z++)
-		*pages += moved[z];
+	swept = pcpi_sweep_run(heap, wait_ns, moved);
 	pcpi_sweep_tell(heap, moved);
-	return err;
+	return swept;
 }
 
 bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
@@ -264,14 +260,11 @@ void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
 	uint32_t bound = pcpi_zone_pageset(zone).high_max;
 	bool tight = pcpi_policy_is_tight(bound);
 	struct pcpi_cache *c;
-	uint64_t pages;
 
 	if (pcpi_zone_is_disabled(zone)) /* empty; enable comes here again */
 		return;
 	if (any_above(heap, zone, bound))
-		pcpi_heap_sweep(heap, 0, &pages);
-	/* A claim that is under way would end in NONE and the request be lost. */
-	pcpi_lock_take(&heap->drain_lock);
+		pcpi_heap_sweep(heap, 0);
 	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry) {
 		/* acquire: pairs with thread.c's cache_disown(); relaxed: a cache
@@ -281,5 +274,4 @@ void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
 			pcpi_cache_ask_look(c);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
-	pcpi_lock_drop(&heap->drain_lock);
 }

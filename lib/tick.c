@@ -17,10 +17,12 @@
  *   depots  what nobody needed for a second goes to the zone
  *
  * TI1  At most one tick a second, however many call.
- * TI2  A cache in use is not claimed, nor one that has nothing to give.
+ * TI2  A cache in use is not claimed but for an outbox that isn't, nor one that
+ *     has nothing to give.
  * TI3  A claim ends under the threads lock: a cache whose owner has ended
  *     meanwhile is emptied, for nobody else would (sweep.c, SW3); one whose owner
- *     owed a flush owes it again.
+ *     owed a flush, of which the tick has not done all, owes it again.  PENDING
+ *     comes with DRAIN only, so that what the plan saw is no less.
  *
  * With PCPA_HEAP_NO_IPI a cache with an owner is not claimed: where its pages are
  * due it is asked to flush, and its high sinks when it looks.
@@ -116,7 +118,7 @@ static void idle_give(struct pcpa_heap *heap, uint64_t *moved)
 	pcpi_list_each(c, &heap->caches, registry) {
 		if (!c->claimed || !pcpi_cache_claimed_quiet(c))
 			continue;
-		if (c->idle.pending) {
+		if (c->idle.flush) {
 			pcpi_cache_empty_claimed(c, moved);
 			c->claimed = false;
 		} else {
@@ -138,7 +140,7 @@ static void claims_end(struct pcpa_heap *heap, uint64_t *moved)
 		if (!pcpi_load_acquire(&c->owner))
 			pcpi_cache_empty_claimed(c, moved); /* TI3 */
 		else
-			pcpi_cache_claim_end(c, c->idle.pending
+			pcpi_cache_claim_end(c, c->idle.owes
 							? PCPI_CLAIM_PENDING
 							: PCPI_CLAIM_NONE);
 	}

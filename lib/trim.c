@@ -39,13 +39,13 @@ static void trim_emit(struct pcpa_heap *heap, const struct pcpi_zone *z,
 size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes, uint64_t wait_ns)
 {
 	size_t page = (size_t)1 << heap->hot.page_shift;
-	uint64_t keep = keep_bytes / page + (keep_bytes % page != 0), moved;
+	uint64_t keep = keep_bytes / page + (keep_bytes % page != 0);
 	uint64_t given[heap->nr_zones], all = 0, have;
 	unsigned z;
 
 	if (heap->options_flags & PCPA_HEAP_FIXED)
 		return 0;
-	pcpi_heap_sweep(heap, wait_ns, &moved);
+	pcpi_heap_sweep(heap, wait_ns);
 	pcpi_lock_take(&heap->trim_lock);
 	for (z = 0; z < heap->nr_zones; z++) {
 		have = managed_pages(heap);

@@ -331,7 +331,8 @@ int pcpa_thread_flush(struct pcpa_heap *heap);
  * Moves every thread's cached blocks and the depot to the buddy, where they
  * merge.  Returns 0, or -ETIMEDOUT when a thread stayed inside the library for
  * 100 ms; its cache is then drained by itself at its next call.  With
- * PCPA_HEAP_NO_IPI all running threads' caches are, and nobody waits for them.
+ * PCPA_HEAP_NO_IPI all other running threads' caches are, and 0 is returned without
+ * a wait for them; only while caches are disabled, threads are waited for as above.
  */
 int pcpa_heap_drain(struct pcpa_heap *heap);
 

@@ -277,7 +277,7 @@ static void slow_owner(unsigned index, void *arg)
 static void slowed(void)
 {
 	struct conc_thread threads[SLOW_OWNERS];
-	uint64_t end = conc_now_ms() + MS, pages;
+	uint64_t end = conc_now_ms() + MS;
 	unsigned n;
 
 	stop = false;
@@ -289,7 +289,7 @@ static void slowed(void)
 	conc_start(threads, SLOW_OWNERS, slow_owner, NULL);
 	for (n = 0; conc_now_ms() < end; n++) {
 		pthread_mutex_lock(&between);
-		CHECK(pcpi_heap_sweep(heap, 0, &pages) == 0);
+		CHECK(pcpi_heap_sweep(heap, 0).late == 0);
 		pthread_mutex_unlock(&between);
 		usleep(20); /* lets owners have the mutex */
 	}

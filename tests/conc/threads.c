@@ -128,7 +128,6 @@ static void end_beside_a_sweep(void)
 {
 	struct threads_case the = { .heap = conc_heap(64 * MIB, 0) };
 	const struct pcpi_sys *before = pcpi_sys;
-	uint64_t pages;
 
 	ending.the = &the;
 	ending.sys = *before;
@@ -136,7 +135,7 @@ static void end_beside_a_sweep(void)
 	conc_start(&ending.owner, 1, inside, &the);
 	conc_await(&the.in);
 	pcpi_sys = &ending.sys;
-	CHECK(pcpi_heap_sweep(the.heap, 0, &pages) == 0);
+	CHECK(pcpi_heap_sweep(the.heap, 0).late == 0);
 	pcpi_sys = before;
 	CHECK(!ending.armed);
 	CHECK_U64(conc_stats(the.heap).cached_pages, ==, 0);
@@ -160,11 +159,10 @@ static void filler(unsigned index, void *arg)
 static void impatient(unsigned index, void *arg)
 {
 	struct threads_case *the = arg;
-	uint64_t pages;
 
 	(void)index;
 	while (!conc_flag(&the->stop))
-		pcpi_heap_sweep(the->heap, 0, &pages);
+		pcpi_heap_sweep(the->heap, 0);
 }
 
 /* A sweep that is asking while an owner ends, and then gives up on it, leaves

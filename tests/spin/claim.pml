@@ -24,7 +24,8 @@
  *
  *   settle: PENDING -> NONE by compare and swap; then, if that was it, the
  *   owner empties the ring with the mark set.  In this order: a drainer that
- *   claims in between cuts the emptying short and takes the duty over.
+ *   claims in between cuts the emptying short and takes the duty over, or if
+ *   it is a tick the owner says so by a bit (claim_look) that claims leave alone.
  *
  * What the machine may do: a plain store waits in a first-in first-out buffer
  * of its processor until the process `machine` writes it to memory, at any
@@ -59,6 +60,10 @@
  *   NO_IPI + DISABLE         the owner is asked after hits are kept out,
  *                            and once it has answered claimed without
  *                            a membarrier: it marks by exchange  correct
+ *   TICK                     each drainer's last sweep is a tick, which takes
+ *                            nothing from the ring and ends in what its
+ *                            claim replaced; an owner whose flush
+ *                            was cut short owes it again         correct
  *   NO_MEMBARRIER            the barrier is forgotten            M1 fails
  *   EXCHANGE + PLAIN_CLAIM   the drainer's exchange is forgotten M1 fails
  *   PLAIN_SETTLE             the owner stores NONE over PENDING
@@ -68,6 +73,9 @@
  *   DISABLE + HITS_IN        claims don't keep hits out          M6 fails
  *   NO_IPI + DISABLE + NO_ANSWER
  *                            nobody waits for the answer         M1 fails
+ *   TICK + TICK_NONE         a tick ends in NONE                 M2 fails
+ *   TICK + TICK_CUT          the owner whose flush is cut short
+ *                            thinks that it is done              M2 fails
  *   NO_IPI + DISABLE + PLAIN_MARK
  *                            the owner marks by a store          M1 fails
  */
@@ -97,7 +105,8 @@ byte busy = 0;
 byte ring = 0;
 bit drain_lock = 0;
 byte depth = 0;    /* of disables */
-bit claim_off = 0; /* a bit of claim, read with it */
+bit claim_off = 0; /* bits of claim, read with it */
+bit claim_look = 0;
 
 /* One buffer for both drainers: the lock between them drains it. */
 chan owner_stores = [BUFFER] of { byte, byte };
@@ -210,7 +219,12 @@ inline ring_flush()
 	owner_mark();
 	seen = claim;
 	if
-	:: seen == CLAIMED -> owner_unmark()
+	:: seen == CLAIMED ->
+		owner_unmark();
+#if defined(TICK) && !defined(TICK_CUT)
+		/* A compare and swap. */
+		atomic { empty(owner_stores) -> claim_look = 1 }
+#endif
 	:: else ->
 		owner_enter();
 		ring_read(blocks);
@@ -235,8 +249,9 @@ inline pending_clear()
 	atomic {
 		empty(owner_stores) ->
 		if
-		:: claim == PENDING ->
+		:: claim == PENDING || (claim == NONE && claim_look) ->
 			claim = NONE;
+			claim_look = 0;
 			accepted = true
 		:: else /* claimed again: it is that drainer's */
 		fi
@@ -247,7 +262,7 @@ inline pending_clear()
 inline owner_settle()
 {
 	if
-	:: claim == PENDING ->
+	:: claim == PENDING || claim_look ->
 #ifdef SETTLE_LATE
 		ring_flush();
 		pending_clear()
@@ -299,7 +314,7 @@ inline claim_read()
 #ifdef HITS_IN
 		off = 0
 #else
-		off = claim_off
+		off = claim_off || claim_look
 #endif
 	}
 }
@@ -386,7 +401,7 @@ inline owner_call()
 	fi;
 	off = 0;
 	/* M2, where no drainer is in the middle of a claim */
-	assert(!owed || claim != NONE || len(drainer_stores) > 0)
+	assert(!owed || claim != NONE || claim_look || len(drainer_stores) > 0)
 }
 
 active proctype owner()
@@ -404,7 +419,7 @@ active proctype owner()
 	/* The model's own wait, so that a last call follows the last claim. */
 	drainers_done == DRAINERS && empty(drainer_stores);
 	owner_call();
-	assert(claim == NONE && !owed); /* M4 */
+	assert(claim == NONE && !claim_look && !owed); /* M4 */
 	owner_done = true
 }
 
@@ -529,6 +544,34 @@ inline busy_await()
 	od
 }
 
+/* It takes what is no part of the ring, or finds the owner inside. */
+inline tick()
+{
+	lock_take();
+	taken = claim; /* the plan */
+	claim_set();
+	if
+	:: busy == 0 ->
+		atomic {
+			assert(owner_inside == 0); /* M1 */
+			drainers_inside++
+		};
+		drainers_inside--
+	:: true
+	fi;
+	/* A compare and swap. */
+	atomic {
+		empty(drainer_stores) ->
+#ifdef TICK_NONE
+		claim = NONE;
+#else
+		claim = (taken == PENDING -> PENDING : NONE);
+#endif
+		taken = 0
+	};
+	lock_drop()
+}
+
 /* Holds for a while, if it has emptied the ring. */
 inline disable_hold()
 {
@@ -556,6 +599,14 @@ active [DRAINERS] proctype drainer()
 		sweeps++;
 #ifdef DISABLE
 		depth_change(depth + 1);
+#endif
+#ifdef TICK
+		if
+		:: sweeps == SWEEPS ->
+			tick();
+			break
+		:: else
+		fi;
 #endif
 #if defined(NO_IPI) && defined(DISABLE)
 		answered_take();

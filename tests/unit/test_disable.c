@@ -432,3 +432,56 @@ Test(disable, without_interruption_an_idle_owner_is_late)
 	cr_expect_eq(pcpa_cache_enable(heap, -1), 0);
 	pthread_barrier_destroy(&meet);
 }
+
+static void *answerer(void *arg)
+{
+	struct pcpi_cache *c;
+
+	(void)arg;
+	pcpa_free(heap, pcpa_alloc(heap, 0, 0)); /* a cache to be asked for */
+	pthread_barrier_wait(&meet);
+	/* release/acquire: pairs with the test's store. */
+	while (!pcpi_load_acquire(&leave))
+		pcpa_free(heap, pcpa_alloc(heap, 0, 0));
+	c = pcpi_hot_cache(&heap->hot);
+	cr_assert(pcpi_cache_enter(c));
+	pthread_barrier_wait(&meet);
+	pthread_barrier_wait(&meet);
+	pcpi_cache_leave(c);
+	pthread_barrier_wait(&meet);
+	pthread_barrier_wait(&meet);
+	return NULL;
+}
+
+/* Beside an owner that was asked again while its cache is empty and keeps blocks
+ * out: a drain waits for no answer, a disable does. */
+Test(disable, without_interruption_only_a_disable_waits_for_answers)
+{
+	pthread_t thread;
+	int err;
+
+	heap_replace(heap_fixed(16 * MIB, PCPA_HEAP_NO_IPI));
+	cr_assert_eq(pthread_barrier_init(&meet, NULL, 2), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, answerer, NULL), 0);
+	pthread_barrier_wait(&meet);
+	do
+		err = pcpa_cache_disable(heap, -1);
+	while (err == -ETIMEDOUT);
+	cr_assert_eq(err, 0);
+	pcpi_store_release(&leave, true);
+	pthread_barrier_wait(&meet);
+	table.clock_ns = clock_said;
+	cr_expect_eq(pcpa_heap_drain(heap), -ETIMEDOUT, "it is inside");
+	pthread_barrier_wait(&meet);
+	pthread_barrier_wait(&meet);
+	cr_expect_eq(pcpa_heap_drain(heap), 0);
+	cr_expect_eq(pcpa_cache_disable(heap, -1), -ETIMEDOUT);
+	table.clock_ns = system_before->clock_ns;
+	expect_empty();
+	pthread_barrier_wait(&meet);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(pcpa_cache_disable(heap, -1), 0);
+	cr_expect_eq(pcpa_cache_enable(heap, -1), 0);
+	cr_expect_eq(pcpa_cache_enable(heap, -1), 0);
+	pthread_barrier_destroy(&meet);
+}

@@ -352,10 +352,80 @@ Test(pcp_claim, request_to_look_outlives_claims)
 	pcpi_cache_claim_postpone(cache);
 	cr_expect_eq(cache->claim, PCPI_CLAIM_LOOK | PCPI_CLAIM_PENDING);
 	cr_assert(pcpi_cache_claim(cache));
-	pcpi_cache_settle(cache); /* beside a drainer: the numbers, no blocks */
-	cr_expect_eq(cache->claim, PCPI_CLAIM_CLAIMED);
+	pcpi_cache_settle(cache); /* beside a drainer: later */
+	cr_expect_eq(cache->claim, PCPI_CLAIM_LOOK | PCPI_CLAIM_CLAIMED);
+	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
 	cr_expect_leq(cache->high, pcpi_zone_pageset(zone).high_max);
 	cr_expect_leq(cache->list[0].ring.limit, limit);
+}
+
+/* ---- A flush that is owed ----------------------------------------------------- */
+
+static const struct pcpi_sys *system_before;
+static unsigned clocks;
+
+/* Called between two batches: a tick that wants an outbox only. */
+static uint64_t clock_of_a_claim(void)
+{
+	if (clocks++ == 0)
+		cr_assert(pcpi_cache_claim(cache));
+	return system_before->coarse_ns();
+}
+
+static void settle_cut_short(void)
+{
+	static struct pcpi_sys table;
+
+	system_before = pcpi_sys;
+	table = *pcpi_sys;
+	table.coarse_ns = clock_of_a_claim;
+	pcpi_sys = &table;
+	pcpi_zone_disable(zone, 1); /* what the depots refuse looks at the clock */
+	pcpi_cache_settle(cache);
+	pcpi_zone_disable(zone, -1);
+	pcpi_sys = system_before;
+	cr_assert_gt(clocks, 0);
+}
+
+static void expect_owed_after(void (*ask)(struct pcpi_cache *c))
+{
+	parts_take(0, 0, pfns, 8);
+	parts_take(0, 1, pfns + 8, 8);
+	pcpi_cache_push(cache, 0, pfns, 8);
+	pcpi_cache_push(cache, 1, pfns + 8, 8);
+	ask(cache);
+	settle_cut_short();
+	cr_assert_eq(pcpi_cache_count(cache), 16, "order 1");
 	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	cr_expect_neq(cache->claim, PCPI_CLAIM_NONE, "owed again");
+	pcpi_cache_settle(cache);
+	cr_expect_eq(pcpi_cache_count(cache), 0);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
+	expect_conserved(0);
+}
+
+Test(pcp_claim, flush_that_a_claim_cuts_short_is_owed_again)
+{
+	expect_owed_after(pcpi_cache_ask);
+}
+
+Test(pcp_claim, look_that_a_claim_cuts_short_is_owed_again)
+{
+	expect_owed_after(pcpi_cache_ask_look);
+}
+
+/* The claim ends just before or after; nobody takes the duty over. */
+Test(pcp_claim, request_beside_a_claim_waits_for_its_end)
+{
+	parts_take(0, 0, pfns, 4);
+	pcpi_cache_push(cache, 0, pfns, 4);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_ask_look(cache);
+	pcpi_cache_settle(cache);
+	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(pcpi_cache_count(cache), 0);
 	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
 }

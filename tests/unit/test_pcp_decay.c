@@ -299,9 +299,20 @@ Test(pcp_decay, idle_cache_that_owes_a_flush_is_to_be_emptied)
 {
 	start(100);
 	tick(cache, PCPI_IDLE_HOME);
-	cr_expect_not(cache->idle.pending);
+	cr_expect_not(cache->idle.owes);
 	pcpi_cache_ask(cache);
 	cr_expect(pcpi_cache_idle_plan(cache, PCPI_IDLE_HOME));
-	cr_expect(cache->idle.pending);
+	cr_expect(cache->idle.owes);
+	cr_expect(cache->idle.flush);
+	pcpi_cache_settle(cache);
+}
+
+Test(pcp_decay, used_cache_that_owes_a_flush_is_left_to_its_owner)
+{
+	start(100);
+	pcpi_cache_ask(cache);
+	cr_expect_not(pcpi_cache_idle_plan(cache, PCPI_IDLE_HOME));
+	cr_expect(cache->idle.owes);
+	cr_expect_not(cache->idle.flush);
 	pcpi_cache_settle(cache);
 }

@@ -106,18 +106,25 @@ Test(tick, idle_threads_end_with_nothing_cached)
 	heap_end(heap);
 }
 
-Test(tick, pages_of_other_nodes_go_first)
+static struct pcpa_heap *heap_of_two_nodes(void)
 {
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
-	uint64_t local, far;
-	uint32_t batch;
 
 	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4", 1);
 	o.initial_bytes = 64 * MIB;
 	o.flags = PCPA_HEAP_FIXED;
 	o.verbosity = 0;
 	cr_assert_eq(pcpa_heap_create(&o, &heap), 0);
+	return heap;
+}
+
+Test(tick, pages_of_other_nodes_go_first)
+{
+	struct pcpa_heap *heap = heap_of_two_nodes();
+	uint64_t local, far;
+	uint32_t batch;
+
 	/* A cache of this node, one of the other, and an outbox to it. */
 	fill(heap, 0, 60);
 	cr_assert_eq(pcpa_alloc_bulk(heap, 0, PCPA_NODE(1), blocks, 40), 40);
@@ -328,6 +335,50 @@ static void expect_owed_flush(struct pcpa_heap *heap)
 Test(tick, flush_that_a_sleeping_thread_owes_is_done)
 {
 	with_sleeper(0, expect_owed_flush);
+}
+
+static uint64_t late_said(void)
+{
+	static uint64_t now;
+
+	return now += SECOND;
+}
+
+/* A sweep that misses its deadline, as the caller is inside. */
+static void sweep_missed(struct pcpa_heap *heap, struct pcpi_cache *c)
+{
+	table.clock_ns = late_said;
+	cr_assert(pcpi_cache_enter(c));
+	cr_assert_eq(pcpa_heap_drain(heap), -ETIMEDOUT);
+	pcpi_cache_leave(c);
+	table.clock_ns = pcpi_sys_linux.clock_ns;
+}
+
+/* Its lists are in use, an outbox is not, and is due at the third tick. */
+Test(tick, flush_that_a_cache_in_use_owes_outlives_its_outbox)
+{
+	struct pcpa_heap *heap = heap_of_two_nodes();
+	struct pcpi_cache *c;
+
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, PCPA_NODE(1), blocks, 10), 10);
+	cr_assert_eq(pcpa_heap_drain(heap), 0);
+	pcpa_free_bulk(heap, blocks, 10);
+	fill(heap, 0, 60);
+	c = pcpi_hot_cache(&heap->hot);
+	cr_assert_eq(stats_of(heap, 1).cached_pages, 10, "in the outbox");
+	tick(heap);
+	tick(heap);
+	pcpa_free(heap, pcpa_alloc(heap, 0, 0));
+	sweep_missed(heap, c);
+	cr_assert(pcpi_cache_is_pending(c));
+	tick(heap);
+	cr_expect_lt(stats_of(heap, 1).cached_pages, 10);
+	cr_expect_gt(stats_of(heap, 0).cached_pages, 1, "in use: not the tick's");
+	cr_expect(pcpi_cache_is_pending(c));
+	pcpa_free(heap, pcpa_alloc(heap, 0, 0));
+	cr_expect_eq(stats_of(heap, 0).drains_flush, 1);
+	cr_expect_eq(c->claim & PCPI_CLAIM_STATE, PCPI_CLAIM_NONE, "paid once");
+	heap_end(heap);
 }
 
 /* ---- Background ---------------------------------------------------------------------------- */
