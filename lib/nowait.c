@@ -21,7 +21,7 @@
  *
  * Cost: a hit, or two lock operations a batch and what its holds of the zone are
  * more than one (Z3).  Failure: fewer blocks.
- * Proved by tests/unit/test_nowait.c.
+ * Proved by tests/unit/test_nowait.c, tests/conc/steps.c.
  */
 #include "heap.h"
 
