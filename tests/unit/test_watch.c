@@ -284,7 +284,8 @@ static int child_of_low(struct pcpa_heap *heap, int parents, size_t n)
 	pcpa_free_bulk(heap, blocks, n);
 	if (pcpa_thread_flush(heap) != 0)
 		return 5;
-	if (value_of(fd) != 1 || news.nr != told + 2 ||
+	/* Left there: the parent's must not be readable. */
+	if (!readable(fd) || news.nr != told + 2 ||
 	    news.last.kind != PCPA_EVENT_AVAILABLE)
 		return 6;
 	return 0;
