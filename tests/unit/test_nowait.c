@@ -302,7 +302,8 @@ Test(nowait, claimed_cache_is_gone_around)
 	heap_end(heap);
 }
 
-/* The pages of a range that is looked for may come back. */
+/* The pages of a range that is looked for may come back; tests/conc/steps.c has the
+ * moments in which they do. */
 Test(nowait, isolated_pages_are_eagain)
 {
 	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
@@ -326,52 +327,6 @@ Test(nowait, isolated_pages_are_eagain)
 	free_all(heap, blocks, 2);
 	expect_all_free(heap);
 	heap_end(heap);
-}
-
-/* All there is, isolated and given back again and again. */
-struct isolator {
-	struct pcpa_heap *heap;
-	bool stop; /* a */
-};
-
-static void *isolate_and_end(void *arg)
-{
-	struct isolator *the = arg;
-	struct pcpi_zone *z = &the->heap->env.zones[0];
-	uint32_t pages = (uint32_t)z->managed_pages, missing;
-
-	while (!pcpi_load_relaxed(&the->stop)) {
-		pcpi_zone_isolate(z, z->first_pfn, pages);
-		pcpi_zone_isolate_end(z, UINT64_MAX, &missing);
-	}
-	return NULL;
-}
-
-static void never_enomem(size_t bytes)
-{
-	struct isolator the = {.heap = heap_fixed(bytes, 0)};
-	pthread_t t;
-	void *block;
-
-	cr_assert_eq(pthread_create(&t, NULL, isolate_and_end, &the), 0);
-	for (unsigned i = 0; i < 300000; i++) {
-		block = pcpa_alloc(the.heap, 9, PCPA_NOWAIT);
-		if (!block)
-			cr_assert_eq(errno, EAGAIN, "after %u", i);
-		pcpa_free(the.heap, block);
-	}
-	pcpi_store_relaxed(&the.stop, true);
-	cr_assert_eq(pthread_join(t, NULL), 0);
-	expect_all_free(the.heap);
-	heap_end(the.heap);
-}
-
-/* Also in the moments when the pages of a large range come back one after the
- * other, and when one has ended since they were looked for. */
-Test(nowait, isolations_are_never_enomem, .timeout = 60)
-{
-	never_enomem(64 * MIB);
-	never_enomem(2 * MIB);
 }
 
 /* ---- The reserve ------------------------------------------------------------------- */
