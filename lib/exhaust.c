@@ -17,8 +17,8 @@
  * EX2  What went into caches since the last sweep is found after 100 us, or once
  *     it is a batch.  One page of it may complete a block of an order that caches
  *     don't hold: such a request waits for that moment instead of failing.
- * EX3  A request waits 100 us in all for other drainers, for marks and for EX2,
- *     on all nodes together.
+ * EX3  A request waits 100 us in all for other drainers, for marks, for EX2, and
+ *     for a range that is isolated (contig.c), on all nodes together.
  *
  * Cost of a request that is refused: a clock, and two to four lines of each cache.
  * Failure: false.  Proved by tests/unit/test_exhaust.c, tests/conc/exhaust.c.
@@ -51,7 +51,8 @@ static bool isolation_wait(const struct pcpi_request *req,
 {
 	bool was = false;
 
-	while (GET(z->isolated.got) > 0 &&
+	/* acquire: pairs with zone_range.c's isolation_over(). */
+	while (pcpi_load_acquire(&z->isolated.got) > 0 &&
 	       pcpi_sys->clock_ns() < req->deadline_ns) {
 		was = true;
 		pcpi_sys->yield();
@@ -66,7 +67,7 @@ static bool sweep_due(const struct pcpi_request *req, const struct pcpi_zone *z)
 	for (;;) {
 		cached = pcpi_heap_cached_pages(req->heap, z);
 		if (cached == 0)
-			return isolation_wait(req, z);
+			return false;
 		now = pcpi_sys->clock_ns();
 		if (since == 0 || now - since >= SWEEP_LULL_NS ||
 		    cached >= GET(z->lull_left) + GET(z->pageset.depot_batch))
@@ -102,7 +103,7 @@ bool pcpi_exhaust_sweep(struct pcpi_request *req, struct pcpi_zone *z)
 	if (req->deadline_ns == 0)
 		req->deadline_ns = pcpi_sys->clock_ns() + SWEEP_LULL_NS;
 	if (!sweep_due(req, z))
-		return false;
+		return isolation_wait(req, z);
 	if (pcpi_heap_sweep_until(heap, seen, req->deadline_ns, moved))
 		lulls_begin(heap, moved);
 	return true;

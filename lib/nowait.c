@@ -19,8 +19,9 @@
  * The mark is held across the try-locks: what they give then goes into the ring
  * for certain, and never has to be brought back by a lock that might be waited for.
  *
- * Cost: a hit, or two lock operations a batch.  Failure: fewer blocks.
- * Proved by tests/unit/test_nowait.c.
+ * Cost: a hit, or two lock operations a batch and what its holds of the zone are
+ * more than one (Z3).  Failure: fewer blocks.
+ * Proved by tests/unit/test_nowait.c, tests/conc/steps.c.
  */
 #include "heap.h"
 
@@ -29,7 +30,8 @@ static uint32_t shared_take(struct pcpi_request *req, struct pcpi_zone *z,
 			    uint32_t *pfns, uint32_t n)
 {
 	bool reserve = req->flags & PCPA_RESERVE;
-	uint32_t got = 0;
+	/* acquire: pairs with isolation_over(), before the look. */
+	uint32_t ends = pcpi_load_acquire(&z->isolated.ends), got = 0;
 
 	/* What the depots have is the reserve's while that lacks pages. */
 	if (req->order < PCPI_PCP_ORDERS &&
@@ -40,8 +42,10 @@ static uint32_t shared_take(struct pcpi_request *req, struct pcpi_zone *z,
 	if (got < n)
 		got += pcpi_zone_try_take(z, req->order, pfns + got, n - got,
 					  reserve, &req->busy);
-	/* relaxed: a range that is looked for may give its pages back. */
-	req->busy |= got < n && pcpi_load_relaxed(&z->isolated.got) > 0;
+	/* A range that is looked for may give its pages back, or did so just now.
+	 * acquire: pairs with isolation_over(); relaxed: it comes after that. */
+	req->busy |= got < n && (pcpi_load_acquire(&z->isolated.got) > 0 ||
+				 pcpi_load_relaxed(&z->isolated.ends) != ends);
 	return got;
 }
 

@@ -10,7 +10,7 @@
  *   used = managed - free - cached - depot       alloc - free totals = blocks
  *
  * Cost: a line or two per cache and depot; 64 buddy chunks a lock hold for text.
- * Proved by tests/unit/test_stats.c.
+ * Proved by tests/unit/test_stats.c, tests/conc/stats.c, tests/conc/steps.c.
  */
 #include <errno.h>
 

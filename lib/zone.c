@@ -334,19 +334,23 @@ uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
 {
 	/* relaxed: as above. */
 	uint64_t kept = reserve ? 0 : pcpi_load_relaxed(&z->reserve);
+	uint32_t got = 0, more;
 
 	/* relaxed: a hint */
 	if (pcpi_load_relaxed(&z->free_pages) < kept + (UINT64_C(1) << order))
 		return 0;
-	if (!pcpi_lock_try(&z->lock)) {
-		*busy = true;
-		return 0;
-	}
-	pcpi_counter_add(&z->locks, 1);
-	n = take_locked(z, order, pfns, n, kept);
-	zone_unlock(z);
-	mark_blocks(z, order, pfns, n); /* Z2 */
-	return n;
+	do {
+		if (!pcpi_lock_try(&z->lock)) {
+			*busy = true;
+			break;
+		}
+		pcpi_counter_add(&z->locks, 1);
+		more = take_locked(z, order, pfns + got, n - got, kept);
+		zone_unlock(z);
+		got += more;
+	} while (more > 0 && got < n);
+	mark_blocks(z, order, pfns, got); /* Z2 */
+	return got;
 }
 
 void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,

@@ -82,7 +82,8 @@ struct pcpi_candidate {
 /* A range whose free pages nobody else gets. */
 struct pcpi_isolation {
 	uint32_t pfn, pages; /* 0 pages: none */
-	uint32_t got;
+	uint32_t got;	     /* a: 0 again when what isn't kept is back */
+	uint32_t ends;	     /* a: isolations that have ended so far */
 };
 
 struct pcpi_zone {
@@ -153,8 +154,8 @@ uint32_t pcpi_zone_take_bulk(struct pcpi_zone *z, unsigned order, uint32_t *pfns
 uint32_t pcpi_zone_take_reserve(struct pcpi_zone *z, unsigned order,
 				uint32_t *pfns, uint32_t n);
 
-/* One hold at most and no wait: up to n blocks, from the reserve too if said;
- * *busy becomes true where the lock was not free. */
+/* Without a wait: up to n blocks, from the reserve too if said; *busy becomes true
+ * where the lock was not free. */
 uint32_t pcpi_zone_try_take(struct pcpi_zone *z, unsigned order, uint32_t *pfns,
 			    uint32_t n, bool reserve, bool *busy);
 

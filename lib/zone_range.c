@@ -142,13 +142,6 @@ bool pcpi_zone_take_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages,
 
 /* ---- Isolation ------------------------------------------------------------------ */
 
-static void isolation_set(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
-{
-	z->isolated.pfn = pfn;
-	z->isolated.pages = pages;
-	pcpi_store_relaxed(&z->isolated.got, 0); /* relaxed: a hint, as below */
-}
-
 /* Takes what is free of [pfn, end), which is inside the isolated range. */
 static void isolate_locked(struct pcpi_zone *z, uint32_t pfn, uint32_t end)
 {
@@ -192,7 +185,8 @@ bool pcpi_zone_isolate(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
 	uint32_t end = pfn + pages, at, stop;
 
 	pcpi_zone_hold(z);
-	isolation_set(z, pfn, pages);
+	z->isolated.pfn = pfn;
+	z->isolated.pages = pages;
 	pcpi_zone_hold_end(z);
 	for (at = pfn; at < end; at = stop) {
 		stop = piece_end(z, at, end);
@@ -231,23 +225,34 @@ static uint32_t isolated_give(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
 	return missing;
 }
 
+/* After the last page is back. */
+static void isolation_over(struct pcpi_zone *z)
+{
+	/* release: the next pairs with it. */
+	pcpi_store_release(&z->isolated.ends, z->isolated.ends + 1);
+	/* release: pairs with isolation_wait() and nowait.c's shared_take(), which
+	 * find what came back. */
+	pcpi_store_release(&z->isolated.got, 0);
+}
+
 bool pcpi_zone_isolate_end(struct pcpi_zone *z, uint64_t kept,
 			   uint32_t *missing)
 {
 	struct pcpi_isolation iso;
-	bool spare;
+	bool whole;
 
 	pcpi_zone_hold(z);
 	iso = z->isolated;
-	spare = pcpi_buddy_free_pages(&z->buddy) >= kept; /* Z5 */
-	isolation_set(z, 0, 0);
+	whole = iso.got == iso.pages &&
+		pcpi_buddy_free_pages(&z->buddy) >= kept; /* Z5 */
+	z->isolated.pages = 0;
 	pcpi_zone_hold_end(z);
-	if (spare && iso.got == iso.pages) {
+	if (whole)
 		pcpi_page_mark_range(z->orders, iso.pfn, iso.pages); /* Z2 */
-		return true;
-	}
-	*missing = isolated_give(z, iso.pfn, iso.pages);
-	return false;
+	else
+		*missing = isolated_give(z, iso.pfn, iso.pages);
+	isolation_over(z);
+	return whole;
 }
 
 void pcpi_zone_give_range(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)

@@ -136,7 +136,7 @@ static void heavy_load(const char *from, const char *folder, unsigned i)
 
 static void heavies_load(void)
 {
-	char folder[] = "/tmp/pcpalloc-tls-XXXXXX";
+	char folder[] = TLS_HEAVY "-XXXXXX"; /* in the build's folder */
 	unsigned i;
 
 	if (!mkdtemp(folder))

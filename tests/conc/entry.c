@@ -5,25 +5,19 @@
  * processor's trap flag): it never finds a heap there with another heap's cache,
  * with which its hit would give out the wrong heap's block.
  */
-#include "conc.h"
+#include "steps.h"
 
-#include <signal.h>
-
-#if defined(__x86_64__) && !CONC_TSAN
-
-#define TRAP_FLAG "0x100"
+#if STEPS
 
 static struct pcpa_heap *heaps[2];
 static struct pcpi_entry *entry;
-static uint64_t steps, seen[3]; /* with either heap in it, and with none */
+static uint64_t seen[3]; /* with either heap in it, and with none */
 
-static void handler(int signo)
+static void look(void)
 {
 	const struct pcpi_hot *hot = pcpi_load_relaxed(&entry->heap);
 	unsigned h;
 
-	(void)signo;
-	steps++;
 	for (h = 0; h < 2; h++)
 		if (hot == &heaps[h]->hot) {
 			CHECK(entry->cache->env == &heaps[h]->env);
@@ -37,16 +31,9 @@ static void *alloc_in_steps(struct pcpa_heap *heap)
 {
 	void *block;
 
-	/* Below the red zone. */
-	__asm__ __volatile__("leaq -128(%%rsp), %%rsp\n\t"
-			     "pushfq\n\torq $" TRAP_FLAG ", (%%rsp)\n\tpopfq\n\t"
-			     "leaq 128(%%rsp), %%rsp"
-			     ::: "memory", "cc");
+	steps_begin();
 	block = pcpa_alloc(heap, 0, 0);
-	__asm__ __volatile__("leaq -128(%%rsp), %%rsp\n\t"
-			     "pushfq\n\tandq $~" TRAP_FLAG ", (%%rsp)\n\tpopfq\n\t"
-			     "leaq 128(%%rsp), %%rsp"
-			     ::: "memory", "cc");
+	steps_end();
 	return block;
 }
 
@@ -61,7 +48,6 @@ static void change(unsigned to)
 
 int main(void)
 {
-	struct sigaction act = { .sa_handler = handler };
 	struct pcpa_heap *all[PCPI_ENTRIES + 1];
 	unsigned i;
 
@@ -73,10 +59,10 @@ int main(void)
 	heaps[1] = all[PCPI_ENTRIES];
 	CHECK(heaps[0]->hot.entry == heaps[1]->hot.entry);
 	entry = pcpi_hot_entry(&heaps[0]->hot);
-	CHECK(sigaction(SIGTRAP, &act, NULL) == 0);
+	steps_setup(look);
 	for (i = 0; i < 4; i++)
 		change(i % 2);
-	fprintf(stderr, "%" PRIu64 " steps\n", steps);
+	fprintf(stderr, "%" PRIu64 " steps\n", steps_taken);
 	for (i = 0; i < 3; i++)
 		CHECK_U64(seen[i], >, 0);
 	for (i = 0; i <= PCPI_ENTRIES; i++)

@@ -13,6 +13,14 @@
 
 static __thread uint64_t fault_random;
 
+/* NULL: not a thread of the soak's, as main and a heap's own. */
+static __thread struct soak_thread *soak_self;
+
+static int cpu_said(void)
+{
+	return soak_self ? soak_self->cpu : 0;
+}
+
 static bool refuses(void)
 {
 	/* relaxed: sooner or later. */
@@ -84,9 +92,11 @@ static int faulty_event_make(void)
 	return refuses() ? -EMFILE : soak.real->event_make();
 }
 
-/* After the first heap, which has put its own table in place. */
+/* Before heaps have threads of their own, and after a first heap, which has put
+ * its own table in place. */
 static void faults_install(void)
 {
+	CHECK(pcpa_heap_destroy(conc_growing_heap(2 * MIB, 0)) == 0);
 	soak.real = pcpi_sys;
 	soak.sys = *pcpi_sys;
 	soak.sys.reserve = faulty_reserve;
@@ -100,6 +110,8 @@ static void faults_install(void)
 	soak.sys.membarrier = faulty_membarrier;
 	soak.sys.thread_start = faulty_thread_start;
 	soak.sys.event_make = faulty_event_make;
+	if (soak.invented)
+		soak.sys.cpu = cpu_said;
 	pcpi_sys = &soak.sys;
 }
 

@@ -30,6 +30,7 @@ static void op_alloc(struct soak_thread *t)
 		CHECK_U64(*(uint64_t *)at, ==, 0);
 		CHECK_U64(*conc_last_word(heaps[h].heap, at, order), ==, 0);
 	}
+	place_check(heaps[h].heap, flags, at);
 	block_keep(t, h, order, at);
 }
 
@@ -53,8 +54,10 @@ static void op_alloc_bulk(struct soak_thread *t)
 	errno = 0;
 	got = pcpa_alloc_bulk(heaps[h].heap, order, flags, at, n);
 	CHECK(got == n || is_refusal(flags, errno));
-	for (i = 0; i < got; i++)
+	for (i = 0; i < got; i++) {
+		place_check(heaps[h].heap, flags, at[i]);
 		block_keep(t, h, order, at[i]);
+	}
 }
 
 /* What the thread holds of one heap, up to BULK, of one order or of all. */
@@ -199,25 +202,27 @@ static void op_trim(struct soak_thread *t)
 		CHECK_U64(went, ==, 0);
 }
 
-/* What a holder of a disable sees, whatever others do. */
-static void disabled_look(struct soak_thread *t, struct pcpa_heap *heap)
+/* What a holder of a disable of the node, or of all (-1), sees, whatever others
+ * do. */
+static void disabled_look(struct soak_thread *t, struct pcpa_heap *heap, int node)
 {
-	struct pcpa_stats s;
+	unsigned flags = node < 0 ? 0 : PCPA_NODE(node);
+	struct pcpa_stats s = PCPA_STATS_INIT;
 	void *at[BULK];
 	unsigned i;
 	size_t n;
 
 	for (i = 0; i < 4; i++) {
-		n = pcpa_alloc_bulk(heap, order_pick(t, 3), 0, at,
+		n = pcpa_alloc_bulk(heap, order_pick(t, 3), flags, at,
 				    1 + pick(t, BULK));
 		pcpa_free_bulk(heap, at, n);
-		s = conc_stats(heap);
+		CHECK(pcpa_stats_read(heap, node, &s) == 0);
 		CHECK_U64(s.cached_pages, ==, 0);
 		CHECK_U64(s.depot_pages, ==, 0);
 	}
 }
 
-/* Disables as often as it enables: by the node's number, or all. */
+/* Disables as often as it enables: by a node's number, or all. */
 static void op_disable(struct soak_thread *t)
 {
 	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
@@ -225,15 +230,12 @@ static void op_disable(struct soak_thread *t)
 	unsigned n = 0, depth = 1 + (unsigned)pick(t, 3);
 
 	while (n < depth) {
-		node[n] = pick(t, 2) ? -1 : (int)heap->env.zones[0].config.os_node;
+		node[n] = pick(t, 2) ? -1 : node_pick(t);
 		err = pcpa_cache_disable(heap, node[n]);
 		CHECK(err == 0 || err == -ETIMEDOUT);
 		if (err)
 			break;
-		n++;
-		/* One node: else a look at that node alone. */
-		if (heap->nr_zones == 1 || node[n - 1] == -1)
-			disabled_look(t, heap);
+		disabled_look(t, heap, node[n++]);
 	}
 	while (n > 0)
 		CHECK(pcpa_cache_enable(heap, node[--n]) == 0);
@@ -299,9 +301,9 @@ static void op_exhaust(struct soak_thread *t)
 {
 	struct pcpa_heap *heap = heaps[SMALL_HEAP].heap;
 	unsigned order = (unsigned)pick(t, 4), n = 0, i;
-	void *at[4096];
+	void *at[2 * 4096];
 
-	while (n < 4096 && (at[n] = pcpa_alloc(heap, order, 0)))
+	while (n < 2 * 4096 && (at[n] = pcpa_alloc(heap, order, 0)))
 		n++;
 	for (i = 0; i < n; i++)
 		pcpa_free(heap, at[i]);
@@ -348,7 +350,7 @@ static _Noreturn void child_live(void)
 {
 	struct pcpa_heap *cow = heaps[COW_HEAP].heap;
 	void *at[BULK];
-	unsigned h, i;
+	unsigned h, i, z;
 	size_t n;
 
 	alarm(CHILD_SECONDS);
@@ -364,7 +366,8 @@ static _Noreturn void child_live(void)
 	pcpa_free_bulk(cow, at, n);
 	CHECK(pcpa_heap_drain(cow) == 0);
 	CHECK_U64(conc_stats(cow).cached_pages, ==, 0);
-	CHECK(pcpi_zone_check(&cow->env.zones[0]));
+	for (z = 0; z < cow->nr_zones; z++)
+		CHECK(pcpi_zone_check(&cow->env.zones[z]));
 	_exit(0);
 }
 
@@ -381,6 +384,12 @@ static void op_fork(struct soak_thread *t)
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "the child got signal %d\n", WTERMSIG(status));
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* To a CPU of any node. */
+static void op_move(struct soak_thread *t)
+{
+	t->cpu = (int)pick(t, CPUS);
 }
 
 /* Another takes over what it holds. */
@@ -415,6 +424,7 @@ static const struct soak_op {
 	{ "exhaust", op_exhaust, 6 },
 	{ "heap", op_heap, 12 },
 	{ "fork", op_fork, 6 },
+	{ "move", op_move, 500 },
 	{ "die", op_die, 20 },
 };
 

@@ -3,7 +3,8 @@
  * soak.c - random operations of sixteen threads on heaps of every kind, for as
  * long as one likes.
  *
- *   soak [SECONDS]      20 unless told; CONC_SEED=N begins with a seed again
+ *   soak [SECONDS [two-nodes]]     20 unless told; CONC_SEED=N begins with a seed
+ *                                  again
  *
  * A thread picks an operation by its weight from the table `ops`, does it on a
  * random heap, and goes on.  Threads end and are replaced, processes are forked,
@@ -18,6 +19,9 @@
  * says is used, in pages and in blocks; so with free, cached and depot pages it
  * makes what is managed.  Every block has its holder's stamp at both ends, which
  * is looked at when it is freed, by whichever thread.
+ *
+ * With two-nodes the library believes in a machine of so many, whose memory is
+ * really this one's, and each thread says on which CPU it is and moves about.
  *
  * Files: ops.h (the table), faults.h (the system calls), soak.h (threads, heaps,
  * blocks).
@@ -63,6 +67,7 @@ static void thread_live(unsigned index, void *arg)
 	size_t i;
 
 	(void)index;
+	soak_self = t;
 	for (i = 0; i < OPS; i++)
 		weights += ops[i].weight;
 	while (!t->dying && !conc_flag(&soak.stop)) {
@@ -175,7 +180,8 @@ static void account_check(const struct soak_heap *h, const struct account *a)
 	CHECK_U64(s.used_blocks, ==, a->blocks);
 	CHECK_U64(s.alloc_total - s.free_total, ==, a->blocks);
 	CHECK_U64(s.bad_frees, ==, 0);
-	CHECK_U64(s.cached_pages, <=, s.managed_pages / 8 + THREADS * 8);
+	CHECK_U64(s.cached_pages, <=,
+		  s.managed_pages / 8 + THREADS * 8 * soak.nodes);
 }
 
 /* All threads rest. */
@@ -244,7 +250,8 @@ static void heaps_make(void)
 		opts.verbosity = 0;
 		CHECK(pcpa_heap_create(&opts, &heaps[i].heap) == 0);
 	}
-	faults_install();
+	soak.nodes = heaps[0].heap->nr_zones;
+	CHECK(!soak.invented || soak.nodes == 2);
 }
 
 static void phase(unsigned ms, bool faults)
@@ -286,12 +293,36 @@ static void done_print(bool all)
 		" events\n", soak.refused, events);
 }
 
+#if CONC_TSAN
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+
+/* A fork takes more locks at once than its search for deadlocks can follow. */
+const char *__tsan_default_options(void)
+{
+	return "detect_deadlocks=0";
+}
+#endif
+
+/* Before the library reads the machine.  A description with a mistake would be
+ * passed over; heaps_make() looks. */
+static void nodes_invent(void)
+{
+	soak.invented = true;
+	CHECK(setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4",
+		     1) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20, i;
 	uint64_t seed = conc_seed(), end;
 
 	CHECK(seconds > 0);
+	if (argc > 2) {
+		CHECK(strcmp(argv[2], "two-nodes") == 0);
+		nodes_invent();
+	}
+	faults_install();
 	heaps_make();
 	for (i = 0; i < THREADS; i++) {
 		struct soak_thread *t = &soak.threads[i];

@@ -14,6 +14,7 @@
 #define HOLD 256u
 #define SHARED 512u
 #define BULK 64u
+#define CPUS 8u /* of the invented machine */
 
 struct block {
 	void *at; /* NULL: none */
@@ -27,6 +28,7 @@ enum { RUNNING, RESTING, ENDED };
 /* o: the thread, or main while it rests; m: soak.mutex. */
 struct soak_thread {
 	unsigned index;
+	int cpu;		 /* o: where it says it is, on invented nodes */
 	uint64_t random, serial; /* o */
 	struct block held[HOLD]; /* o */
 	unsigned n;		 /* o */
@@ -48,6 +50,8 @@ static struct {
 	pthread_cond_t changed;
 	bool pausing, stop; /* a */
 	bool faults;	    /* a */
+	bool invented;	    /* two nodes, and threads say where they are */
+	unsigned nodes;
 	struct pcpi_sys sys;
 	const struct pcpi_sys *real;
 	uint64_t refused; /* a: calls that were made to fail */
@@ -152,6 +156,14 @@ static unsigned order_pick(struct soak_thread *t, unsigned most)
 	return pcpi_min(order, most);
 }
 
+/* A node of the heap, by the number that calls take. */
+static int node_pick(struct soak_thread *t)
+{
+	return (int)heaps[0]
+		.heap->env.zones[pick(t, soak.nodes)]
+		.config.os_node;
+}
+
 static unsigned flags_pick(struct soak_thread *t)
 {
 	static const unsigned flags[] = {
@@ -168,7 +180,15 @@ static unsigned flags_pick(struct soak_thread *t)
 		PCPA_RESERVE | PCPA_NOWAIT,
 	};
 
-	return flags[pick(t, sizeof(flags) / sizeof(flags[0]))];
+	return flags[pick(t, sizeof(flags) / sizeof(flags[0]))] |
+	       (pick(t, 4) ? 0 : PCPA_NODE(node_pick(t)));
+}
+
+/* Whether a block may be where it is. */
+static void place_check(struct pcpa_heap *heap, unsigned flags, const void *at)
+{
+	if (flags & PCPA_THISNODE && flags >= PCPA_NODE(0))
+		CHECK(flags >> 16 == (unsigned)pcpa_block_node(heap, at) + 1);
 }
 
 /* Whether an allocation with the flags may fail so. */

@@ -8,6 +8,7 @@
 #include "../support/core_fixture.h"
 #include "bulk.h"
 #include "convert.h"
+#include "nest.h"
 #include "page.h"
 
 #define N 1000u
@@ -395,6 +396,34 @@ Test(bulk, long_pushes_never_fill_the_ring)
 	cr_expect_leq(most, ring->mask + 1);
 	cr_expect_gt(cache->drains[PCPI_DRAIN_FREER], 0);
 	cr_expect_eq(parts_pages_held(0), zone->managed_pages);
+}
+
+/* Where a push can't have it trimmed, in a handler that is nested, and the limit is
+ * never reached: room is left for the front, and for the hit of a handler. */
+Test(bulk, full_ring_has_room_for_the_front_and_a_hit)
+{
+	struct pcpi_ring *ring = &cache->list[0].ring;
+	uint32_t capacity = ring->mask + 1, pfn[2], coldest;
+	void *block;
+
+	ring->limit = 2 * capacity;
+	pcpi_nest_enter();
+	do
+		hand_out(0, N);
+	while (pcpi_bulk_push(&hot, 0, false, blocks, N) == N);
+	pcpi_nest_leave();
+	cr_assert_lt(pcpi_ring_len(ring), capacity);
+	coldest = ring->slots[ring->tail & ring->mask];
+	parts_take(0, 0, pfn, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		block = pcpi_space_addr(&parts.space, pfn[i]);
+		cr_assert(pcpi_hot_push(cache, 1, pfn[i], block, true));
+	}
+	cr_assert_eq(pcpi_cache_front_len(cache, 0), 1);
+	cr_assert(pcpi_cache_enter(cache));
+	pcpi_cache_leave(cache);
+	cr_expect_leq(pcpi_ring_len(ring), capacity);
+	cr_expect_eq(ring->slots[ring->tail & ring->mask], coldest);
 }
 
 /* As the public call does it: push and end, with few allocations between. */

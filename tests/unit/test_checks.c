@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "heap.h"
 #include "heap_fixture.h"
 
 static size_t page;
@@ -301,6 +302,46 @@ Test(checks, foreign_pointer_is_of_no_heap)
 	expect_said("it belongs to no heap");
 	expect_said("freed now by thread ");
 	cr_expect_geq(said_count("(+0x"), 1);
+}
+
+static void *heaps_lock_hold(void *arg)
+{
+	pcpi_lock_take(&pcpi_heaps_lock);
+	pthread_barrier_wait(arg);
+	pause();
+	return NULL;
+}
+
+/* By another, or, as when a handler interrupted it, by the thread itself. */
+static bool held_by_another;
+
+static void free_foreign_while_heaps_are_locked(void)
+{
+	struct pcpa_heap *heap = checked(4 * MIB);
+	pthread_barrier_t held;
+	pthread_t t;
+
+	alarm(10); /* rather than waiting for ever */
+	pthread_barrier_init(&held, NULL, 2);
+	if (held_by_another) {
+		pthread_create(&t, NULL, heaps_lock_hold, &held);
+		pthread_barrier_wait(&held);
+	} else {
+		pcpi_lock_take(&pcpi_heaps_lock);
+	}
+	pcpa_free(heap, &held);
+}
+
+Test(checks, report_waits_for_no_lock, .timeout = 60)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		held_by_another = i > 0;
+		expect_abort(free_foreign_while_heaps_are_locked);
+		expect_said("refused to free 0x");
+		expect_said("not of this heap");
+		expect_said("freed now by thread ");
+		cr_expect_eq(said_count("it belongs to"), 0, "%s", said);
+	}
 }
 
 static void free_never_allocated(void)

@@ -333,6 +333,103 @@ Test(exhaust, heap_without_interrupts_asks_once_in_100_us)
 	end_exhausted(heap, n);
 }
 
+/* ---- Ranges that are isolated ------------------------------------------------------ */
+
+/* An isolation of the first half of a zone of 1024 pages, which ends when those who
+ * wait have yielded so often; 0: not by itself. */
+#define HALF 512u
+
+static struct pcpi_zone *half_of;
+static unsigned yields;
+
+static void half_end(void)
+{
+	uint32_t missing;
+
+	cr_expect_not(pcpi_zone_isolate_end(half_of, UINT64_MAX, &missing));
+}
+
+static void yield_towards_the_end(void)
+{
+	now_ns += 10000;
+	if (yields > 0 && --yields == 0)
+		half_end();
+}
+
+static void half_isolate(struct pcpa_heap *heap, unsigned until)
+{
+	half_of = &heap->env.zones[0];
+	yields = until;
+	table.yield = yield_towards_the_end;
+	cr_assert(pcpi_zone_isolate(half_of, half_of->first_pfn, HALF));
+}
+
+static void expect_waited(unsigned order)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
+	size_t n;
+
+	half_isolate(heap, 3);
+	n = alloc_all(heap, order, 0, blocks, HALF >> order);
+	cr_assert_eq(n, HALF >> order);
+	cr_assert_eq(yields, 3);
+	KEEPS_ERRNO(blocks[n] = pcpa_alloc(heap, order, 0));
+	cr_expect(blocks[n], "order %u", order);
+	cr_expect_eq(yields, 0);
+	free_all(heap, blocks, n + 1);
+	expect_all_free(heap);
+	heap_end(heap);
+}
+
+Test(exhaust, pages_of_an_isolated_range_are_waited_for)
+{
+	for (unsigned order = 0; order <= 9; order++)
+		expect_waited(order);
+}
+
+/* Some pages in a cache, for which no sweep is due. */
+Test(exhaust, isolated_pages_are_waited_for_while_little_is_cached)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
+	size_t n;
+
+	half_isolate(heap, 0);
+	other_start(heap, 0, 201);
+	other_frees(1);
+	n = alloc_all(heap, 0, 0, blocks, MANY);
+	cr_assert_eq(n, HALF - 200);
+	other_frees(1);
+	cr_assert(blocks[n++] = pcpa_alloc(heap, 0, 0));
+	cr_assert_eq(heap->env.zones[0].lull_ns, now_ns);
+	other_frees(1);
+	barriers = 0;
+	yields = 3;
+	blocks[n] = pcpa_alloc(heap, 0, 0);
+	cr_expect(blocks[n++]);
+	cr_expect_eq(yields, 0);
+	cr_expect_eq(barriers, 0);
+	end_exhausted(heap, n);
+}
+
+Test(exhaust, isolated_range_is_waited_for_100_us)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
+	size_t n;
+	uint64_t before;
+
+	half_isolate(heap, 0);
+	n = alloc_all(heap, 0, 0, blocks, HALF);
+	before = now_ns;
+	cr_expect_null(pcpa_alloc(heap, 0, 0));
+	cr_expect_eq(errno, ENOMEM);
+	cr_expect_geq(now_ns - before, LULL_NS);
+	cr_expect_leq(now_ns - before, LULL_NS + 10000);
+	half_end();
+	free_all(heap, blocks, n);
+	expect_all_free(heap);
+	heap_end(heap);
+}
+
 /* ---- Growth that is refused ------------------------------------------------------ */
 
 Test(exhaust, refused_growth_is_not_tried_at_every_failure)

@@ -165,6 +165,25 @@ Test(nowait, bulk_and_refill_take_no_system_call)
 	heap_end(heap);
 }
 
+/* More than one hold of the zone's lock takes (Z3). */
+Test(nowait, bulk_takes_all_there_is_of_any_order)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
+
+	for (unsigned order = 0; order <= 9; order++) {
+		size_t n = 1024 >> order;
+
+		KEEPS_ERRNO(cr_expect_eq(pcpa_alloc_bulk(heap, order, PCPA_NOWAIT,
+							 blocks, n),
+					 n, "order %u", order));
+		cr_expect_null(pcpa_alloc(heap, order, PCPA_NOWAIT));
+		cr_expect_eq(errno, ENOMEM);
+		free_all(heap, blocks, n);
+		expect_all_free(heap);
+	}
+	heap_end(heap);
+}
+
 Test(nowait, zero_clears)
 {
 	struct pcpa_heap *heap = heap_fixed(2 * MIB, 0);
@@ -280,6 +299,33 @@ Test(nowait, claimed_cache_is_gone_around)
 	cr_expect_null(pcpa_alloc(heap, 0, PCPA_NOWAIT));
 	cr_expect_eq(errno, ENOMEM);
 	free_all(heap, blocks, n);
+	heap_end(heap);
+}
+
+/* The pages of a range that is looked for may come back; tests/conc/steps.c has the
+ * moments in which they do. */
+Test(nowait, isolated_pages_are_eagain)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, 0);
+	struct pcpi_zone *z = &heap->env.zones[0];
+	uint32_t missing;
+
+	cr_assert(pcpi_zone_isolate(z, z->first_pfn, 512));
+	cr_expect_eq(alloc_all(heap, 9, PCPA_NOWAIT, blocks, MANY), 1);
+	for (unsigned order = 0; order <= 9; order++) {
+		errno = 0;
+		cr_expect_null(pcpa_alloc(heap, order, PCPA_NOWAIT));
+		cr_expect_eq(errno, EAGAIN, "order %u: %d", order, errno);
+		errno = 0;
+		cr_expect_eq(pcpa_alloc_bulk(heap, order, PCPA_NOWAIT, blocks + 1,
+					     3), 0);
+		cr_expect_eq(errno, EAGAIN, "order %u: %d", order, errno);
+	}
+	cr_expect_not(pcpi_zone_isolate_end(z, UINT64_MAX, &missing));
+	cr_expect_eq(alloc_all(heap, 9, PCPA_NOWAIT, blocks + 1, MANY), 1);
+	cr_expect_eq(errno, ENOMEM);
+	free_all(heap, blocks, 2);
+	expect_all_free(heap);
 	heap_end(heap);
 }
 

@@ -264,6 +264,106 @@ Test(watch, eventfd_is_not_the_childs)
 	expect_not_the_childs(0);
 }
 
+/* ---- A forked child's ----------------------------------------------------------- */
+
+/* In a child of a heap that is low, and whose parent was told so: 0, or the place
+ * where it went wrong. */
+static int child_of_low(struct pcpa_heap *heap, int parents, size_t n)
+{
+	unsigned told = news.nr;
+	int fd = pcpa_heap_eventfd(heap);
+
+	if (fd < 0 || (fd != parents && fcntl(parents, F_GETFD) != -1))
+		return 1;
+	if (value_of(fd) != 1) /* low already: nobody was told here */
+		return 2;
+	if (pcpa_heap_eventfd(heap) != fd || readable(fd))
+		return 3;
+	if (news.nr != told + 1 || news.last.kind != PCPA_EVENT_LOW)
+		return 4; /* the subscriber neither */
+	pcpa_free_bulk(heap, blocks, n);
+	if (pcpa_thread_flush(heap) != 0)
+		return 5;
+	/* Left there: the parent's must not be readable. */
+	if (!readable(fd) || news.nr != told + 2 ||
+	    news.last.kind != PCPA_EVENT_AVAILABLE)
+		return 6;
+	return 0;
+}
+
+Test(watch, forked_child_has_a_descriptor_and_news_of_its_own)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, PCPA_HEAP_COW);
+	int fd = pcpa_heap_eventfd(heap), status = -1;
+	unsigned told;
+	size_t n;
+	pid_t child;
+
+	cr_assert_eq(pcpa_heap_watch(heap, note, &news), 0);
+	n = alloc_all(heap, 0, 0, blocks, MANY);
+	cr_expect_eq(value_of(fd), 1);
+	told = news.nr;
+	child = fork();
+	if (child == 0)
+		_exit(child_of_low(heap, fd, n));
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "0x%x", status);
+	cr_expect_not(readable(fd));
+	cr_expect_eq(news.nr, told);
+	pcpa_free_bulk(heap, blocks, n);
+	cr_assert_eq(pcpa_thread_flush(heap), 0);
+	cr_expect_eq(value_of(fd), 1);
+	heap_end(heap);
+}
+
+/* Somebody is just telling the parent's subscriber when the child is made. */
+static int told[2], go_on[2];
+
+static void note_and_stay(const struct pcpa_event *e, void *arg)
+{
+	char byte;
+
+	note(e, arg);
+	if (news.nr == 1) {
+		cr_assert_eq(write(told[1], "", 1), 1);
+		cr_assert_eq(read(go_on[0], &byte, 1), 1);
+	}
+}
+
+static void *take_all(void *arg)
+{
+	alloc_all(arg, 4, 0, blocks, MANY);
+	return NULL;
+}
+
+Test(watch, child_that_is_made_while_its_parent_is_told_hears_all)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, PCPA_HEAP_COW);
+	int status = -1;
+	pthread_t t;
+	pid_t child;
+	char byte;
+
+	cr_assert_eq(pipe(told) + pipe(go_on), 0);
+	cr_assert_eq(pcpa_heap_watch(heap, note_and_stay, &news), 0);
+	pthread_create(&t, NULL, take_all, heap);
+	cr_assert_eq(read(told[0], &byte, 1), 1);
+	child = fork();
+	if (child == 0) {
+		static void *more[MANY];
+
+		alloc_all(heap, 0, 0, more, MANY);
+		_exit(news.nr == 2 && news.last.kind == PCPA_EVENT_LOW ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "0x%x", status);
+	cr_assert_eq(write(go_on[1], "", 1), 1);
+	pthread_join(t, NULL);
+	for (size_t i = 0; i < MANY && blocks[i]; i++)
+		pcpa_free(heap, blocks[i]);
+	heap_end(heap);
+}
+
 Test(watch, calls_that_must_not_wait_leave_the_news_to_others)
 {
 	struct pcpa_heap *heap = heap_fixed(2 * MIB, 0);
