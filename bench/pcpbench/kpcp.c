@@ -48,7 +48,7 @@
 #include "check.h"
 #include "tsc.h"
 
-enum { SPINS_BEFORE_YIELD = 2000 };
+enum { SPINS_BEFORE_YIELD = 2000, MAX_MIB = 1 << 20 };
 
 /* ---- The zone's lock ----------------------------------------------------- */
 
@@ -413,12 +413,28 @@ void kpcp_detach(struct kpcp_cache *c)
 
 /* ---- Set-up -------------------------------------------------------------- */
 
-static bool options_valid(const struct kpcp_options *o)
+static bool tuning_valid(const struct kpcp_options *o)
 {
-	return o->mib >= 2 && o->mib <= (size_t)1 << 22 && o->batch >= 1 &&
-	       o->batch <= KPCP_MAX_BATCH && o->high >= o->batch &&
-	       o->high <= INT32_MAX && o->orders >= 1 &&
+	return o->batch >= 1 && o->batch <= KPCP_MAX_BATCH &&
+	       o->high >= o->batch && o->high <= INT32_MAX && o->orders >= 1 &&
 	       o->orders <= KPCP_ORDERS && o->merge < KPCP_MERGES;
+}
+
+int kpcp_retune(struct kpcp *k, const struct kpcp_options *options)
+{
+	struct kpcp_cache c;
+	size_t mib = k->options.mib;
+
+	if (!tuning_valid(options))
+		return -EINVAL;
+	kpcp_attach(k, &c);
+	kpcp_merge_all(&c);
+	kpcp_detach(&c);
+	k->options = *options;
+	k->options.mib = mib;
+	k->merge_needed = false;
+	k->merge_passes = 0;
+	return 0;
 }
 
 /* Blocks are to be aligned to their size: a chunk more is mapped, and its ends
@@ -445,7 +461,7 @@ int kpcp_open(struct kpcp *k, const struct kpcp_options *options)
 {
 	uint32_t chunks;
 
-	if (!options_valid(options))
+	if (options->mib < 2 || options->mib > MAX_MIB || !tuning_valid(options))
 		return -EINVAL;
 	chunks = (uint32_t)(options->mib / 2);
 	*k = (struct kpcp){.options = *options, .bytes = (size_t)chunks << 21};

@@ -107,6 +107,10 @@ int kpcp_open(struct kpcp *k, const struct kpcp_options *options);
 /* Requires: no cache is attached. */
 void kpcp_close(struct kpcp *k);
 
+/* Takes all options but mib from now on, and merges all.  Requires: no cache is
+ * attached.  Returns 0 or -EINVAL, with nothing changed. */
+int kpcp_retune(struct kpcp *k, const struct kpcp_options *options);
+
 /* Both by the thread that uses the cache; detaching gives its pages back. */
 void kpcp_attach(struct kpcp *k, struct kpcp_cache *c);
 void kpcp_detach(struct kpcp_cache *c);
