@@ -17,6 +17,7 @@
  * which is called on the thread that causes an event.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,12 +172,13 @@ static void core_main(void *arg, unsigned core)
 
 /* ---- Results ------------------------------------------------------------- */
 
-static double per_million(uint64_t n)
+/* Rounded. */
+static uint64_t per_million(uint64_t n)
 {
-	return (double)n * 1e6 / PACKETS;
+	return (n * 1000000 + PACKETS / 2) / PACKETS;
 }
 
-static double locks_per_million(const struct events *e)
+static uint64_t locks_per_million(const struct events *e)
 {
 	return per_million(e->zone_locks[1] - e->zone_locks[0]);
 }
@@ -185,9 +187,9 @@ static void core_table(const struct events *e, unsigned core)
 {
 	printf("  %-11s %-6s", e->subject->name, core_name[core]);
 	for (int i = 0; i < EVENTS; i++)
-		printf(" %11.0f", per_million(e->lane[core].measured[i]));
+		printf(" %11" PRIu64, per_million(e->lane[core].measured[i]));
 	if (core == NAPI)
-		printf(" %11.0f", locks_per_million(e));
+		printf(" %11" PRIu64, locks_per_million(e));
 	putchar('\n');
 }
 
@@ -200,10 +202,9 @@ static void core_json(const struct events *e, unsigned core)
 	bench_experiment_text(o, "core", core_name[core]);
 	bench_experiment_text(o, "unit", "per million packets");
 	for (int i = 0; i < EVENTS; i++)
-		bench_experiment_number(
-			o, event_name[i],
-			per_million(e->lane[core].measured[i]));
-	bench_experiment_number(o, "zone_locks_of_both", locks_per_million(e));
+		bench_experiment_count(o, event_name[i],
+				       per_million(e->lane[core].measured[i]));
+	bench_experiment_count(o, "zone_locks_of_both", locks_per_million(e));
 	bench_experiment_text(o, "original_unit", "samples");
 	for (int i = 0; i < EVENTS; i++) {
 		snprintf(key, sizeof(key), "original_%s", event_name[i]);

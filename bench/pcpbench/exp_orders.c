@@ -56,6 +56,7 @@ struct orders {
 	struct lane lane[2];
 	double *pairs[LOADS][SUBJECTS];	 /* [reps] a second, all threads */
 	double *waited[LOADS][SUBJECTS]; /* [reps] of kpcp */
+	struct bench_tally tally[LOADS][SUBJECTS];
 };
 
 /* ---- The load ------------------------------------------------------------ */
@@ -136,7 +137,8 @@ static int cell_measure(struct orders *o, unsigned load, unsigned subject,
 	o->work_ticks = load == WORK
 				? (uint64_t)(WORK_NS * o->args->ticks_per_ns)
 				: 0;
-	bench_duo_run(&o->duo, o->duo.lanes, lane_main, o);
+	bench_duo_measure(&o->duo, o->duo.lanes, lane_main, o,
+			  &o->tally[load][subject]);
 	for (unsigned i = 0; i < o->duo.lanes; i++) {
 		const struct lane *l = &o->lane[i];
 
@@ -205,6 +207,7 @@ static void cell_print(const struct orders *o, unsigned load, unsigned subject)
 	bench_experiment_number(j, "gain_percent", gain(o, load, subject));
 	if (subject != MODERN)
 		bench_experiment_number(j, "lock_share", waited);
+	bench_tally_json(j, &o->tally[load][subject]);
 	bench_experiment_text(j, "original", subject_original[subject]);
 	bench_experiment_print(j);
 }

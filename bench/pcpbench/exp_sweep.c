@@ -11,9 +11,10 @@
  *   waited   part of the threads' time that they waited for the lock, counted
  *            (kernel-5.x only; what a profile shows as spinning)
  *   loss     what two threads lack of twice the pages that one alone gets, in the
- *            same turn: lock and the lines that it moves (both allocators: the
- *            library's statistics count waits, zone_contended, but not their
- *            time).  Where the CPUs slow each other down, that is in it, too.
+ *            same turn: the lock, the lines that move with it, and what else CPUs
+ *            do to each other.  An upper bound, for both allocators; the library
+ *            has no other figure, as its statistics count the waits
+ *            (zone_contended), not their time.
  *
  * Turns: in each every setting of every allocator runs once, alone and with all
  * threads, beginning with another one.  Medians.
@@ -32,8 +33,9 @@ enum {
 	SETTINGS = STEPS + 2,
 	FIXED_HIGH = 1860,
 	RUN_PAGES = 16384, /* long beside the largest high, 3,162 */
-	HEAP_MIB = 192,
-	MEASURE_NS = 4000000,
+	HEAP_MIB = 160,
+	MEASURE_NS = 3000000,
+	MAX_TURNS = 11,
 };
 
 enum { KERNEL, LEGACY, ALLOCATORS };
@@ -51,10 +53,12 @@ struct cell {
 	double *waited;	   /* [reps] */
 	double *loss;	   /* [reps] */
 	double *contended; /* [reps] part of the lock's acquisitions */
+	struct bench_tally tally;
 };
 
 struct sweep {
 	const struct bench_experiment_args *args;
+	unsigned turns;
 	struct bench_duo duo;
 	struct bench_pageload load;
 	struct kpcp kpcp;
@@ -141,14 +145,16 @@ static int cell_measure(struct sweep *w, unsigned allocator, unsigned setting,
 
 	if (err)
 		return err;
-	bench_pageload_run(&w->load, 1, &s);
+	bench_pageload_run(&w->load, 1, &s, &c->tally);
 	c->one[turn] = bench_pageload_rate(&w->load) * a_second;
 	before = s.kpcp ? (struct locks){0, 0} : locks_read(w, &s);
-	bench_pageload_run(&w->load, w->duo.lanes, &s);
+	bench_pageload_run(&w->load, w->duo.lanes, &s, &c->tally);
 	after = locks_read(w, &s);
 	c->ops[turn] = bench_pageload_rate(&w->load) * a_second;
 	c->waited[turn] = bench_pageload_waited(&w->load);
-	c->loss[turn] = 1 - c->ops[turn] / (w->duo.lanes * c->one[turn]);
+	c->loss[turn] = w->duo.lanes == 1
+				? 0
+				: 1 - c->ops[turn] / (2 * c->one[turn]);
 	c->contended[turn] = (double)(after.contended - before.contended) /
 			     (double)(after.taken - before.taken + 1);
 	bench_subject_close(&s);
@@ -159,7 +165,7 @@ static int turns_take(struct sweep *w)
 {
 	enum { CELLS = ALLOCATORS * SETTINGS };
 
-	for (unsigned turn = 0; turn < w->args->reps; turn++)
+	for (unsigned turn = 0; turn < w->turns; turn++)
 		for (unsigned i = 0; i < CELLS; i++) {
 			unsigned at = (turn * 7 + i) % CELLS;
 			int err = cell_measure(w, at % ALLOCATORS,
@@ -175,7 +181,7 @@ static int turns_take(struct sweep *w)
 
 static double median(const struct sweep *w, const double *value)
 {
-	return bench_series_summary(value, w->args->reps).median;
+	return bench_series_summary(value, w->turns).median;
 }
 
 static void row_table(const struct sweep *w, unsigned setting)
@@ -200,7 +206,7 @@ static double gain(const struct sweep *w, unsigned allocator)
 	const struct cell *c = w->cell[allocator];
 
 	return 100 * (bench_series_ratio(c[STEPS + 1].ops, c[STEPS].ops,
-					 w->args->reps) - 1);
+					 w->turns) - 1);
 }
 
 static unsigned best_batch(const struct sweep *w, unsigned allocator)
@@ -248,13 +254,16 @@ static void row_json(const struct sweep *w, unsigned allocator,
 	bench_experiment_count(o, "threads", w->duo.lanes);
 	bench_experiment_number(o, "ops_per_s", median(w, c->ops));
 	bench_experiment_number(o, "one_thread_ops_per_s", median(w, c->one));
-	bench_experiment_number(o, "lock_share",
-				median(w, counted ? c->waited : c->loss));
+	bench_experiment_number(
+		o, "lock_share",
+		counted ? median(w, c->waited)
+			: pcpi_max(median(w, c->loss), 0.0));
 	bench_experiment_text(o, "lock_share_is",
 			      counted ? "time waited, counted"
-				      : "loss against threads alone");
+				      : "at most: loss against threads alone");
 	bench_experiment_number(o, "loss", median(w, c->loss));
 	bench_experiment_number(o, "contended_share", median(w, c->contended));
+	bench_tally_json(o, &c->tally);
 	bench_experiment_text(o, "original", s->original);
 	if (setting == STEPS + 1) {
 		bench_experiment_number(o, "gain_percent", gain(w, allocator));
@@ -284,14 +293,14 @@ static double *column(size_t n, double **rest)
 static double *cells_fill(struct sweep *w)
 {
 	enum { COLUMNS = 5 };
-	size_t n = w->args->reps;
+	size_t n = w->turns;
 	double *all = calloc(n * ALLOCATORS * SETTINGS * COLUMNS, sizeof(*all));
 	double *rest = all;
 
 	for (unsigned i = 0; all && i < ALLOCATORS * SETTINGS; i++)
 		w->cell[i % ALLOCATORS][i / ALLOCATORS] = (struct cell){
 			column(n, &rest), column(n, &rest), column(n, &rest),
-			column(n, &rest), column(n, &rest)};
+			column(n, &rest), column(n, &rest), {0, 0}};
 	return all;
 }
 
@@ -322,6 +331,7 @@ bool bench_exp_sweep(const struct bench_experiment_args *args)
 	int err;
 
 	w.args = args;
+	w.turns = pcpi_min(args->reps, (unsigned)MAX_TURNS);
 	settings_fill(w.setting);
 	err = -bench_duo_start(&w.duo, args);
 	if (!err) {

@@ -3,6 +3,7 @@
 #include "experiment.h"
 
 #include <json-c/json.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +48,13 @@ void bench_experiment_text(struct json_object *o, const char *key,
 void bench_experiment_number(struct json_object *o, const char *key,
 			     double value)
 {
-	json_object_object_add(o, key, json_object_new_double(value));
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	json_object_object_add(o, key,
+			       isfinite(value)
+				       ? json_object_new_double_s(value, text)
+				       : NULL);
 }
 
 void bench_experiment_count(struct json_object *o, const char *key,

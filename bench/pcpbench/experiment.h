@@ -40,7 +40,7 @@ int bench_experiment_find(const char *name);
 /* An object with "experiment": name, for an experiment's own fields. */
 struct json_object *bench_experiment_json(const char *name);
 
-/* Fields; text NULL: null. */
+/* Fields; text NULL: null, as is a number that isn't finite. */
 void bench_experiment_text(struct json_object *o, const char *key,
 			   const char *text);
 void bench_experiment_number(struct json_object *o, const char *key,

@@ -79,10 +79,10 @@ static void lane_main(void *arg, unsigned lane)
 }
 
 void bench_pageload_run(struct bench_pageload *p, unsigned lanes,
-			struct bench_subject *s)
+			struct bench_subject *s, struct bench_tally *tally)
 {
 	p->subject = s;
-	bench_duo_run(p->duo, lanes, lane_main, p);
+	bench_duo_measure(p->duo, lanes, lane_main, p, tally);
 }
 
 double bench_pageload_rate(const struct bench_pageload *p)

@@ -38,7 +38,7 @@ void bench_pageload_fini(struct bench_pageload *p);
 
 /* Measures with so many lanes. */
 void bench_pageload_run(struct bench_pageload *p, unsigned lanes,
-			struct bench_subject *s);
+			struct bench_subject *s, struct bench_tally *tally);
 
 /* Pages taken and given back per tick, by all lanes of the last run. */
 double bench_pageload_rate(const struct bench_pageload *p);

@@ -11,6 +11,7 @@ int bench_subject_heap(struct bench_subject *s, const char *name, size_t mib,
 	opts.initial_bytes = mib << 20;
 	opts.batch_pages = batch;
 	opts.high_pages = high;
+	opts.verbosity = 0; /* sweep makes many */
 	*s = (struct bench_subject){.name = name};
 	return pcpa_heap_create(&opts, &s->heap);
 }
