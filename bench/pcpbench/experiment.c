@@ -3,6 +3,7 @@
 #include "experiment.h"
 
 #include <json-c/json.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,14 @@
 const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS] = {
 	{"unmap", "how many pages a cache drains while a process only frees",
 	 bench_exp_unmap},
+	{"sweep", "throughput and the lock's part of it with larger batches",
+	 bench_exp_sweep},
+	{"orders", "blocks of order 3 with and without caches for them",
+	 bench_exp_orders},
+	{"lazy", "merging on every free, deferred, and the library's",
+	 bench_exp_lazy},
+	{"events", "what an allocating and a freeing CPU do with the zone",
+	 bench_exp_events},
 };
 
 int bench_experiment_find(const char *name)
@@ -27,6 +36,31 @@ struct json_object *bench_experiment_json(const char *name)
 
 	json_object_object_add(o, "experiment", json_object_new_string(name));
 	return o;
+}
+
+void bench_experiment_text(struct json_object *o, const char *key,
+			   const char *text)
+{
+	json_object_object_add(o, key,
+			       text ? json_object_new_string(text) : NULL);
+}
+
+void bench_experiment_number(struct json_object *o, const char *key,
+			     double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	json_object_object_add(o, key,
+			       isfinite(value)
+				       ? json_object_new_double_s(value, text)
+				       : NULL);
+}
+
+void bench_experiment_count(struct json_object *o, const char *key,
+			    uint64_t value)
+{
+	json_object_object_add(o, key, json_object_new_int64((int64_t)value));
 }
 
 void bench_experiment_print(struct json_object *o)

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct json_object;
 
@@ -29,7 +30,7 @@ struct bench_experiment {
 	bool (*run)(const struct bench_experiment_args *args);
 };
 
-enum { BENCH_EXPERIMENTS = 1 };
+enum { BENCH_EXPERIMENTS = 5 };
 
 extern const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS];
 
@@ -39,10 +40,22 @@ int bench_experiment_find(const char *name);
 /* An object with "experiment": name, for an experiment's own fields. */
 struct json_object *bench_experiment_json(const char *name);
 
+/* Fields; text NULL: null, as is a number that isn't finite. */
+void bench_experiment_text(struct json_object *o, const char *key,
+			   const char *text);
+void bench_experiment_number(struct json_object *o, const char *key,
+			     double value);
+void bench_experiment_count(struct json_object *o, const char *key,
+			    uint64_t value);
+
 /* Adds the machine's facts, prints the object on a line and frees it. */
 void bench_experiment_print(struct json_object *o);
 
 /* exp_NAME.c */
 bool bench_exp_unmap(const struct bench_experiment_args *args);
+bool bench_exp_sweep(const struct bench_experiment_args *args);
+bool bench_exp_orders(const struct bench_experiment_args *args);
+bool bench_exp_lazy(const struct bench_experiment_args *args);
+bool bench_exp_events(const struct bench_experiment_args *args);
 
 #endif
