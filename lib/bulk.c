@@ -57,7 +57,7 @@ static uint32_t push_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 
 	if (!pcpi_mark_enter(c))
 		return 0;
-	/* As in bulk_chunk.h, two slots stay. */
+	/* As in bulk_chunk.inc, two slots stay. */
 	room = pcpi_ring_room(ring);
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - pcpi_min(room, 2u)),
 			      &run);

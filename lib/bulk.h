@@ -3,7 +3,7 @@
  * bulk.h - many blocks of the thread's cache in one call.  Layer 5.
  *
  * Owns: the conversion straight between a cache's ring and the caller's array,
- * a chunk at a time while the cache is marked: whole calls inlined (bulk_chunk.h),
+ * a chunk at a time while the cache is marked: whole calls inlined (bulk_chunk.inc),
  * and in pieces what doesn't lie in one (bulk.c).  What the cache can't serve is
  * left to route.c.
  *
@@ -46,7 +46,7 @@ PCPI_INLINE struct pcpi_range pcpi_bulk_range(const struct pcpi_hot *hot,
 #define CHUNK(name) pcpi_chunk_##name##_plain
 #define CHUNK_INLINE PCPI_INLINE
 #define CONVERT(name) pcpi_plain_##name
-#include "bulk_chunk.h"
+#include "bulk_chunk.inc"
 
 /* pcpi_chunk_pop_wide(), pcpi_chunk_push_wide(): where pcpi_bulk_is_wide(), and
  * inlined into functions that are PCPI_WIDE. */
@@ -56,7 +56,7 @@ PCPI_INLINE struct pcpi_range pcpi_bulk_range(const struct pcpi_hot *hot,
 #define CHUNK(name) pcpi_chunk_##name##_wide
 #define CHUNK_INLINE PCPI_WIDE_INLINE
 #define CONVERT(name) pcpi_wide_##name
-#include "bulk_chunk.h"
+#include "bulk_chunk.inc"
 #else
 #define PCPI_WIDE
 #define PCPI_WIDE_INLINE PCPI_INLINE

@@ -14,6 +14,8 @@
 #ifndef PCPI_CONVERT_WIDE_H
 #define PCPI_CONVERT_WIDE_H
 
+#if defined(__x86_64__)
+
 #include <immintrin.h>
 #include <string.h>
 
@@ -47,7 +49,7 @@ PCPI_WIDE_INLINE void pcpi_wide_to_addrs(const struct pcpi_range *r,
 		pcpi_wide_addrs_step(pfns + i, out + i, base, shift);
 		i += PCPI_WIDE_STEP;
 	} while (i + PCPI_WIDE_STEP <= n);
-	if (pcpi_unlikely(i < n))
+	if (pcpi_unlikely(n % PCPI_WIDE_STEP))
 		pcpi_wide_addrs_step(pfns + n - PCPI_WIDE_STEP,
 				     out + n - PCPI_WIDE_STEP, base, shift);
 }
@@ -108,12 +110,15 @@ PCPI_WIDE_INLINE bool pcpi_wide_to_pfns(const struct pcpi_range *r,
 		pcpi_wide_pfns_step(blocks + i, out + i, &w);
 		i += PCPI_WIDE_STEP;
 	} while (i + PCPI_WIDE_STEP <= n);
-	if (pcpi_unlikely(i < n))
+	if (pcpi_unlikely(n % PCPI_WIDE_STEP))
 		pcpi_wide_pfns_step(blocks + n - PCPI_WIDE_STEP,
 				    out + n - PCPI_WIDE_STEP, &w);
 	return !_mm256_movemask_pd(_mm256_castsi256_pd(w.outside)) &&
 	       _mm256_testz_si256(w.unaligned, low_bits);
 }
+
+/* (The intrinsic is a macro in a build without optimization.) */
+#define PCPI_WIDE_BYTE(pfn) ((char)orders[pfn])
 
 /* Two indices a load, and each byte straight into a vector: half the
  * instructions of loading, comparing and merging it in a register.  (A gather
@@ -128,14 +133,14 @@ PCPI_WIDE_INLINE __m128i pcpi_wide_bytes(const uint8_t *orders,
 	memcpy(&p1, pfns + 2, sizeof(p1));
 	memcpy(&p2, pfns + 4, sizeof(p2));
 	memcpy(&p3, pfns + 6, sizeof(p3));
-	v = _mm_insert_epi8(v, orders[(uint32_t)p0], 0);
-	v = _mm_insert_epi8(v, orders[p0 >> 32], 1);
-	v = _mm_insert_epi8(v, orders[(uint32_t)p1], 2);
-	v = _mm_insert_epi8(v, orders[p1 >> 32], 3);
-	v = _mm_insert_epi8(v, orders[(uint32_t)p2], 4);
-	v = _mm_insert_epi8(v, orders[p2 >> 32], 5);
-	v = _mm_insert_epi8(v, orders[(uint32_t)p3], 6);
-	return _mm_insert_epi8(v, orders[p3 >> 32], 7);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE((uint32_t)p0), 0);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE(p0 >> 32), 1);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE((uint32_t)p1), 2);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE(p1 >> 32), 3);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE((uint32_t)p2), 4);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE(p2 >> 32), 5);
+	v = _mm_insert_epi8(v, PCPI_WIDE_BYTE((uint32_t)p3), 6);
+	return _mm_insert_epi8(v, PCPI_WIDE_BYTE(p3 >> 32), 7);
 }
 
 PCPI_WIDE_INLINE bool pcpi_wide_single(const uint8_t *orders,
@@ -149,10 +154,12 @@ PCPI_WIDE_INLINE bool pcpi_wide_single(const uint8_t *orders,
 			pcpi_wide_bytes(orders, pfns + i), one));
 		i += PCPI_WIDE_STEP;
 	} while (i + PCPI_WIDE_STEP <= n);
-	if (pcpi_unlikely(i < n))
+	if (pcpi_unlikely(n % PCPI_WIDE_STEP))
 		other = _mm_or_si128(other, _mm_xor_si128(
 			pcpi_wide_bytes(orders, pfns + n - PCPI_WIDE_STEP), one));
 	return _mm_cvtsi128_si64(other) == 0;
 }
+
+#endif
 
 #endif
