@@ -154,12 +154,16 @@ static bool workload_applies(unsigned workload)
 		return OPS_REMOTE;
 	case BENCH_REMOTE_TOUCH:
 		return OPS_REMOTE && OPS_TOUCH;
+	case BENCH_CHURN:
+	case BENCH_LATENCY_CHURN:
+		return OPS_MIXED;
 	case BENCH_LATENCY_REMOTE2:
-	case BENCH_LATENCY_MIXED2:
 	case BENCH_LATENCY_REMOTE8:
-	case BENCH_LATENCY_MIXED8:
 		/* An allocator of whole bursts has no single calls there. */
 		return OPS_REMOTE && !OPS_STREAM;
+	case BENCH_LATENCY_MIXED2:
+	case BENCH_LATENCY_MIXED8:
+		return OPS_REMOTE && !OPS_STREAM && OPS_MIXED;
 	case BENCH_COALESCE:
 		return OPS_COALESCE;
 	default:
