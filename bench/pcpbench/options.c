@@ -276,7 +276,11 @@ void bench_options_list(void)
 		printf("  %-16s %s\n", bench_experiments[i].name,
 		       bench_experiments[i].what);
 	puts("Allocators:");
-	for (int i = 0; i < BENCH_ALLOCATORS; i++)
-		printf("  %-16s %s\n", bench_allocators[i].name,
-		       bench_allocators[i].what);
+	for (int i = 0; i < BENCH_ALLOCATORS; i++) {
+		const struct bench_allocator_info *info = &bench_allocators[i];
+
+		printf("  %-21s %s\n", info->name, info->what);
+		if (info->settings)
+			printf("  %-21s   %s\n", "", info->settings);
+	}
 }

@@ -23,6 +23,15 @@ struct bench_result {
 	double rtt_before_ns, rtt_after_ns; /* 0: not measured */
 };
 
+/* An allocator that isn't there. */
+struct bench_missing {
+	const struct bench_allocator_info *info;
+	char why[192];
+};
+
+void bench_report_missing(const struct bench_missing *m, size_t n);
+void bench_report_missing_json(const struct bench_missing *m, size_t n);
+
 void bench_report_table(const struct bench_result *r);
 void bench_report_json(const struct bench_result *r);
 
