@@ -15,12 +15,14 @@
  *
  * Exit status: 0, 1 when something failed, 2 for a bad command line.
  */
+#include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "compare.h"
 #include "crew.h"
 #include "options.h"
 #include "peer.h"
@@ -37,6 +39,7 @@ struct bench {
 	struct bench_missing missing[BENCH_ALLOCATORS];
 	size_t nr_missing;
 	double ticks_per_ns;
+	struct bench_cells before, now; /* with --compare */
 	bool progress;
 };
 
@@ -201,6 +204,13 @@ static void result_print(struct bench *b, const struct bench_result *res)
 		bench_report_json(res);
 	else
 		bench_report_table(res);
+	for (size_t i = 0; b->options.compare && i < res->n; i++) {
+		struct json_object *o = bench_report_row(res, i);
+		const char *why;
+
+		bench_cells_add(&b->now, o, &why);
+		json_object_put(o);
+	}
 }
 
 static bool workload_run(struct bench *b, unsigned workload)
@@ -270,12 +280,43 @@ static bool any_workload(const struct bench *b)
 	return any;
 }
 
+static bool cells_read(struct bench_cells *cells, const char *path)
+{
+	char why[512];
+
+	if (bench_cells_read(cells, path, why, sizeof(why)))
+		return true;
+	fprintf(stderr, "pcpbench: %s\n", why);
+	return false;
+}
+
+/* Before anything runs: a bad file is told at once. */
+static bool files_read(struct bench *b)
+{
+	const struct bench_options *o = &b->options;
+
+	return (!o->compare || cells_read(&b->before, o->compare)) &&
+	       (!o->input || cells_read(&b->now, o->input));
+}
+
 static bool self_pin(struct bench *b)
 {
 	if (bench_pin(b->options.cpu[0]) == 0)
 		return true;
 	fprintf(stderr, "pcpbench: no such CPU: '%d'\n", b->options.cpu[0]);
 	return false;
+}
+
+static bool everything_run(struct bench *b)
+{
+	bool ok;
+
+	b->progress = isatty(STDERR_FILENO);
+	b->ticks_per_ns = bench_tsc_calibrate();
+	ok = (!any_workload(b) || crew_start(b)) && self_pin(b) &&
+	     workloads_run(b);
+	crew_stop(b);
+	return ok && experiments_run(b);
 }
 
 int main(int argc, char **argv)
@@ -292,12 +333,11 @@ int main(int argc, char **argv)
 	}
 	/* A worker that ended is told by its exit status, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
-	b.progress = isatty(STDERR_FILENO);
-	b.ticks_per_ns = bench_tsc_calibrate();
-	ok = (!any_workload(&b) || crew_start(&b)) && self_pin(&b) &&
-	     workloads_run(&b);
-	crew_stop(&b);
-	ok = ok && experiments_run(&b);
+	ok = files_read(&b) && (b.options.input || everything_run(&b));
+	if (ok && b.options.compare)
+		bench_compare(&b.before, &b.now, b.options.json, stdout);
+	bench_cells_free(&b.before);
+	bench_cells_free(&b.now);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "pcpbench: the results could not be written\n");
 		ok = false;

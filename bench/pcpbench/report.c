@@ -272,9 +272,9 @@ static void ratios_add(struct json_object *o, const struct bench_result *r,
 	json_object_object_add(o, "ratio_to", ratios);
 }
 
-static struct json_object *row_json(const struct bench_result *r,
-				    const struct bench_row *row)
+struct json_object *bench_report_row(const struct bench_result *r, size_t i)
 {
+	const struct bench_row *row = &r->row[i];
 	const struct bench_workload_info *w = &bench_workloads[r->workload];
 	const struct bench_series *s = &row->series;
 	struct bench_summary sum = bench_series_summary(s->value, s->n);
@@ -334,7 +334,7 @@ void bench_report_missing_json(const struct bench_missing *m, size_t n)
 void bench_report_json(const struct bench_result *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		struct json_object *o = row_json(r, &r->row[i]);
+		struct json_object *o = bench_report_row(r, i);
 
 		line_print(o);
 		json_object_put(o);
