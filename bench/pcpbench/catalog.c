@@ -108,8 +108,8 @@ const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS] = {
 	 .package = "libjemalloc2",
 	 .worker = "jemalloc",
 	 .settings = "MALLOC_CONF=metadata_thp:auto,dirty_decay_ms:-1,"
-		     "muzzy_decay_ms:-1,tcache_nslots_small_min:4096,"
-		     "tcache_nslots_small_max:4096,tcache_nslots_large:4096"},
+		     "muzzy_decay_ms:-1,tcache_nslots_small_min:512,"
+		     "tcache_nslots_small_max:512,tcache_nslots_large:512"},
 	{.name = "mimalloc",
 	 .what = "malloc and free",
 	 .needs = "libmimalloc",

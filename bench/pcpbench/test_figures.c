@@ -97,6 +97,7 @@ static void verdict_expect(const char *old, const char *now, const char *verdict
 Test(compare, ranges_that_touch_have_not_moved)
 {
 	verdict_expect(PAIR(9, 10, 11, ""), PAIR(11, 12, 13, ""), "same");
+	verdict_expect(PAIR(9, 10, 11, ""), PAIR(7, 8, 9, ""), "same");
 }
 
 Test(compare, range_above_is_slower_and_below_is_faster)
