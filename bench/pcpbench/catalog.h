@@ -40,12 +40,15 @@ struct bench_workload_info {
 	bool counts_blocks;      /* a count of blocks, not a time */
 };
 
-enum { BENCH_ALLOCATORS = 11 };
+enum { BENCH_ALLOCATORS = 19 };
 
 struct bench_allocator_info {
 	const char *name;
 	const char *what;
 	const char *needs; /* library that may be absent, or NULL */
+	const char *package; /* of Debian's that brings it, or NULL */
+	const char *worker; /* the program of another allocator, or NULL */
+	const char *settings; /* of that one's environment: "A=B C=D" */
 };
 
 extern const struct bench_workload_info bench_workloads[BENCH_WORKLOADS];

@@ -3,8 +3,8 @@
  * crew.c - starts, asks and ends the worker processes.
  *
  * Failure: everything is told on stderr with the allocator's name; the caller
- * then gives the run up.  A worker's own output goes where pcpbench's goes,
- * but its standard input is the socket.
+ * then gives the run up.  A worker's standard input is the socket, and what it
+ * writes goes to stderr: stdout is for the results.
  */
 #define _GNU_SOURCE
 #include "crew.h"
@@ -25,9 +25,10 @@ enum { PATIENCE_MS = 120000 };
 
 extern char **environ;
 
-static bool complain(const char *allocator, const char *what)
+static bool complain(struct bench_member *m, const char *what)
 {
-	fprintf(stderr, "pcpbench: %s: %s\n", allocator, what);
+	snprintf(m->why, sizeof(m->why), "%s", what);
+	fprintf(stderr, "pcpbench: %s: %s\n", m->allocator, what);
 	return false;
 }
 
@@ -50,49 +51,109 @@ static bool worker_path(const char *allocator, char *path, size_t size)
 	return length > 0 && (size_t)length < size;
 }
 
-bool bench_member_exists(const char *allocator)
+static const char *worker_name(const struct bench_allocator_info *info)
+{
+	return info->worker ? info->worker : info->name;
+}
+
+bool bench_member_exists(const struct bench_allocator_info *info)
 {
 	char path[PATH_MAX];
 
-	return worker_path(allocator, path, sizeof(path)) &&
+	return worker_path(worker_name(info), path, sizeof(path)) &&
 	       access(path, X_OK) == 0;
 }
 
+/* Whether two assignments are to the same name. */
+static bool same_name(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "=");
+
+	return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+/*
+ * This process's environment with the settings ("A=B C=D", which is cut up) in
+ * place of what it has of these names.  NULL: no memory; to be freed.
+ */
+static char **environment_make(char *settings)
+{
+	size_t most = strlen(settings) / 2 + 2, n = 0, given;
+	char *rest = NULL, **env;
+
+	for (char **e = environ; *e; e++)
+		most++;
+	env = calloc(most, sizeof(*env));
+	if (!env)
+		return NULL;
+	for (char *one = strtok_r(settings, " ", &rest); one;
+	     one = strtok_r(NULL, " ", &rest))
+		env[n++] = one;
+	given = n;
+	for (char **e = environ; *e; e++) {
+		bool replaced = false;
+
+		for (size_t i = 0; i < given; i++)
+			replaced |= same_name(env[i], *e);
+		if (!replaced)
+			env[n++] = *e;
+	}
+	return env;
+}
+
 /* Returns 0 or an errno. */
-static int worker_spawn(struct bench_member *m, int socket_fd)
+static int program_spawn(pid_t *pid, char *path, int socket_fd, char **env)
 {
 	posix_spawn_file_actions_t actions;
-	char path[PATH_MAX];
 	char *argv[] = {path, NULL};
-	int err;
+	int err = posix_spawn_file_actions_init(&actions);
 
-	if (!worker_path(m->allocator, path, sizeof(path)))
-		return ENAMETOOLONG;
-	err = posix_spawn_file_actions_init(&actions);
 	if (err)
 		return err;
 	err = posix_spawn_file_actions_adddup2(&actions, socket_fd, WIRE_FD);
 	if (!err)
-		err = posix_spawn(&m->pid, path, &actions, NULL, argv, environ);
+		err = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+						       STDOUT_FILENO);
+	if (!err)
+		err = posix_spawn(pid, path, &actions, NULL, argv, env);
 	posix_spawn_file_actions_destroy(&actions);
 	return err;
 }
 
-bool bench_member_start(struct bench_member *m, const char *allocator,
+/* Returns 0 or an errno. */
+static int worker_spawn(pid_t *pid, const struct bench_allocator_info *info,
+			int socket_fd)
+{
+	char *settings = strdup(info->settings ? info->settings : "");
+	char **env = settings ? environment_make(settings) : NULL;
+	char path[PATH_MAX];
+	int err = ENOMEM;
+
+	if (env)
+		err = worker_path(worker_name(info), path, sizeof(path))
+			      ? program_spawn(pid, path, socket_fd, env)
+			      : ENAMETOOLONG;
+	free(env);
+	free(settings);
+	return err;
+}
+
+bool bench_member_start(struct bench_member *m,
+			const struct bench_allocator_info *info,
 			const struct wire_request *setup)
 {
 	struct wire_reply r;
 	int pair[2];
 	int err;
 
-	*m = (struct bench_member){.allocator = allocator, .fd = -1};
+	*m = (struct bench_member){.allocator = info->name, .fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		return complain(allocator, strerror(errno));
-	err = worker_spawn(m, pair[1]);
+		return complain(m, strerror(errno));
+	err = worker_spawn(&m->pid, info, pair[1]);
 	close(pair[1]);
 	if (err) {
 		close(pair[0]);
-		return complain(allocator, strerror(err));
+		return complain(m, strerror(err));
 	}
 	m->fd = pair[0];
 	if (!bench_member_ask(m, setup, &r))
@@ -109,7 +170,7 @@ static bool end_tell(struct bench_member *m)
 	close(m->fd);
 	m->fd = -1;
 	if (waitpid(m->pid, &status, 0) != m->pid)
-		return complain(m->allocator, what);
+		return complain(m, what);
 	m->pid = 0;
 	if (WIFSIGNALED(status))
 		snprintf(what, sizeof(what),
@@ -117,7 +178,7 @@ static bool end_tell(struct bench_member *m)
 	else
 		snprintf(what, sizeof(what), "the worker ended with status %d",
 			 WEXITSTATUS(status));
-	return complain(m->allocator, what);
+	return complain(m, what);
 }
 
 static bool reply_await(struct bench_member *m)
@@ -138,13 +199,13 @@ bool bench_member_ask(struct bench_member *m, const struct wire_request *q,
 		return end_tell(m);
 	if (!reply_await(m)) {
 		kill(m->pid, SIGKILL);
-		complain(m->allocator, "no answer for two minutes");
+		complain(m, "no answer for two minutes");
 		return end_tell(m);
 	}
 	if (!wire_receive(m->fd, r, sizeof(*r)))
 		return end_tell(m);
 	if (r->status == WIRE_FAILED)
-		return complain(m->allocator, r->text);
+		return complain(m, r->text);
 	return true;
 }
 

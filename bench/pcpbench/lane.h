@@ -4,7 +4,8 @@
  *
  * A repetition is cut into chunks of some 4 us; the counter is read between
  * them.  A chunk that took far longer than chunks take means that the CPU went
- * to somebody else: the repetition is lost.
+ * to somebody else, perhaps of another virtual machine; what the kernel itself
+ * gave away it counts (bench_cpu_losses).  Either way the repetition is lost.
  *
  *   | warm-up | chunk | chunk | chunk | ......... | chunk |
  *             t0      t       t                           t1
@@ -53,6 +54,7 @@ struct bench_outcome {
 	uint64_t ticks;
 	uint64_t longest; /* chunk */
 	uint64_t pages;
+	long losses; /* of CPUs, that the kernel counted, of all threads */
 };
 
 /* All that a worker process has. */
@@ -119,9 +121,10 @@ struct bench_outcome bench_remote_run(struct bench_worker *w, bool touch,
 /* The threads, what is kept over the repetitions, empty histograms. */
 void bench_latency_prepare(struct bench_worker *w, unsigned workload);
 
-/* One repetition: fills in value, the 99.9th percentile of the allocations, and
- * pages. */
-void bench_latency_run(struct bench_worker *w, struct wire_reply *reply);
+/* One repetition: fills in value, the 99.9th percentile of the allocations,
+ * pages, and lost.  Another one of the same turn takes its place. */
+void bench_latency_run(struct bench_worker *w, unsigned turn,
+		       struct wire_reply *reply);
 
 /* Fills in taking, giving and clock_ns; gives back what was kept. */
 void bench_latency_finish(struct bench_worker *w, struct wire_reply *reply);

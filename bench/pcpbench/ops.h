@@ -25,6 +25,7 @@
  *   OPS_ORDER     ops_give reads the order
  *   OPS_COALESCE  ops_drain(shared): all that is free has merged afterwards
  *   OPS_COUNTERS  ops_counters(shared, out): running totals
+ *   OPS_MIXED     0: blocks of one size only (1 where it is not stated)
  */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
@@ -42,6 +43,10 @@
 #define OPS_ORDERS 4
 
 #include BENCH_OPS
+
+#ifndef OPS_MIXED
+#define OPS_MIXED 1
+#endif
 
 #if !OPS_BULK
 static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)

@@ -21,10 +21,14 @@ enum {
 	MIN_HEAP_MIB = 16,
 	MAX_HEAP_MIB = 1 << 20,
 	EXIT_USAGE = 2,
+	/* Options without a letter. */
+	OPTION_COMPARE = 256,
+	OPTION_INPUT,
 };
 
 static const char usage[] =
 	"Usage: pcpbench WORKLOAD... [OPTION...]\n"
+	"       pcpbench --compare OLD --input NEW [--json]\n"
 	"Measures page allocators against each other; they take turns.\n"
 	"\n"
 	"  WORKLOAD              one or more names of --list, `latency' for all that\n"
@@ -35,6 +39,9 @@ static const char usage[] =
 	"  -m, --heap-mib N      size of a heap, populated beforehand (default 1024)\n"
 	"  -c, --cpus A[,B]      CPUs of the first and the second thread\n"
 	"                        (default: the first two allowed)\n"
+	"      --compare FILE    JSON lines of an older run: says at the end what moved\n"
+	"                        beyond the spread\n"
+	"      --input FILE      with --compare: JSON lines to compare instead of a run\n"
 	"  -j, --json            one JSON object a line\n"
 	"  -l, --list            workloads and allocators\n"
 	"  -h, --help            this text\n";
@@ -180,6 +187,12 @@ static int option_take(struct bench_options *o, int c)
 				   MAX_HEAP_MIB, &o->heap_mib);
 	case 'c':
 		return cpus_take(o, optarg);
+	case OPTION_COMPARE:
+		o->compare = optarg;
+		return -1;
+	case OPTION_INPUT:
+		o->input = optarg;
+		return -1;
 	case 'j':
 		o->json = true;
 		return -1;
@@ -238,6 +251,16 @@ static int workloads_take(struct bench_options *o, int argc, char **argv)
 	return status < 0 ? obstacles_check(o, all) : status;
 }
 
+/* There is nothing to run then. */
+static int input_check(const struct bench_options *o, int argc, char **argv)
+{
+	if (!o->compare)
+		return usage_error("--input needs --compare", o->input);
+	if (optind < argc)
+		return usage_error("a workload beside --input", argv[optind]);
+	return -1;
+}
+
 int bench_options_read(struct bench_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -245,6 +268,8 @@ int bench_options_read(struct bench_options *o, int argc, char **argv)
 		{"reps", required_argument, NULL, 'n'},
 		{"heap-mib", required_argument, NULL, 'm'},
 		{"cpus", required_argument, NULL, 'c'},
+		{"compare", required_argument, NULL, OPTION_COMPARE},
+		{"input", required_argument, NULL, OPTION_INPUT},
 		{"json", no_argument, NULL, 'j'},
 		{"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
@@ -262,6 +287,8 @@ int bench_options_read(struct bench_options *o, int argc, char **argv)
 		status = option_take(o, c);
 	if (status >= 0 || o->list)
 		return status;
+	if (o->input)
+		return input_check(o, argc, argv);
 	return workloads_take(o, argc, argv);
 }
 
@@ -276,7 +303,11 @@ void bench_options_list(void)
 		printf("  %-16s %s\n", bench_experiments[i].name,
 		       bench_experiments[i].what);
 	puts("Allocators:");
-	for (int i = 0; i < BENCH_ALLOCATORS; i++)
-		printf("  %-16s %s\n", bench_allocators[i].name,
-		       bench_allocators[i].what);
+	for (int i = 0; i < BENCH_ALLOCATORS; i++) {
+		const struct bench_allocator_info *info = &bench_allocators[i];
+
+		printf("  %-21s %s\n", info->name, info->what);
+		if (info->settings)
+			printf("  %-21s   %s\n", "", info->settings);
+	}
 }

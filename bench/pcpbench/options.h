@@ -20,6 +20,8 @@ struct bench_options {
 	unsigned reps;
 	unsigned heap_mib;
 	int cpu[2]; /* -1: there is no second one */
+	const char *compare; /* file of an older run, or NULL */
+	const char *input;   /* file to compare it with instead of a run */
 	bool json;
 	bool list;
 };

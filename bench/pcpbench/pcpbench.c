@@ -10,15 +10,19 @@
  *
  * so that whatever the machine does to one it does to all, and ratios hold.  A
  * repetition that lost its CPU is repeated in the same turn, up to TRIES
- * times; the last one counts as it is and is reported as disturbed.
+ * times, less where that takes longer than RETRY_NS; the last one counts as it is
+ * and is reported as disturbed.
  *
  * Exit status: 0, 1 when something failed, 2 for a bad command line.
  */
+#include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "compare.h"
 #include "crew.h"
 #include "options.h"
 #include "peer.h"
@@ -26,21 +30,48 @@
 #include "rtt.h"
 #include "tsc.h"
 
-enum { TRIES = 8 };
+enum { TRIES = 8, LEAST_TRIES = 3, RETRY_NS = 300000000 };
 
 struct bench {
 	struct bench_options options;
 	struct bench_member crew[BENCH_ALLOCATORS];
 	size_t nr_crew;
+	struct bench_missing missing[BENCH_ALLOCATORS];
+	size_t nr_missing;
 	double ticks_per_ns;
+	struct bench_cells before, now; /* with --compare */
 	bool progress;
 };
 
 /* ---- Crew ---- */
 
+/* Notes an allocator that isn't there; false where it was asked for by name. */
+static bool missing_note(struct bench *b, const struct bench_allocator_info *info,
+			 const char *why)
+{
+	struct bench_missing *m = &b->missing[b->nr_missing++];
+
+	m->info = info;
+	snprintf(m->why, sizeof(m->why), "%s", why);
+	return !b->options.allocators_named;
+}
+
+static bool not_built(struct bench *b, const struct bench_allocator_info *info)
+{
+	char why[64] = "it was not built";
+
+	if (info->needs)
+		snprintf(why, sizeof(why), "%s was not found", info->needs);
+	if (b->options.allocators_named)
+		fprintf(stderr, "pcpbench: %s: %s\n", info->name, why);
+	return missing_note(b, info, why);
+}
+
 static bool crew_start_one(struct bench *b, int allocator)
 {
 	const struct bench_allocator_info *info = &bench_allocators[allocator];
+	struct bench_member *m = &b->crew[b->nr_crew];
+	char why[sizeof(m->why)];
 	struct wire_request q = {
 		.kind = WIRE_SETUP,
 		.heap_mib = b->options.heap_mib,
@@ -48,15 +79,18 @@ static bool crew_start_one(struct bench *b, int allocator)
 		.ticks_per_ns = b->ticks_per_ns,
 	};
 
-	if (!bench_member_exists(info->name)) {
-		fprintf(stderr, "pcpbench: %s: not built%s%s\n", info->name,
-			info->needs ? ", for want of " : "",
-			info->needs ? info->needs : "");
-		return !b->options.allocators_named;
-	}
+	if (!bench_member_exists(info))
+		return not_built(b, info);
 	if (b->progress)
 		fprintf(stderr, "\rstarting %-40s", info->name);
-	return bench_member_start(&b->crew[b->nr_crew++], info->name, &q);
+	if (bench_member_start(m, info, &q)) {
+		b->nr_crew++;
+		return true;
+	}
+	bench_member_stop(m);
+	/* A peer's library may be there and not work. */
+	memcpy(why, m->why, sizeof(why));
+	return info->needs && missing_note(b, info, why);
 }
 
 static bool crew_start(struct bench *b)
@@ -98,18 +132,22 @@ static bool crew_prepare(struct bench *b, unsigned workload,
 	return true;
 }
 
+/* The turn's repetition: the first try that didn't lose its CPU, or the last.
+ * Some allocators need half a second for one. */
 static bool turn_take(struct bench_member *m, struct bench_series *s,
 		      const struct wire_request *q)
 {
+	uint64_t start = bench_ns_read();
 	struct wire_reply r;
 
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 1; ; i++) {
 		if (!bench_member_ask(m, q, &r))
 			return false;
-		if (!r.lost)
+		if (!r.lost || i == TRIES)
 			break;
-		if (i < TRIES - 1)
-			s->discarded++;
+		if (i >= LEAST_TRIES && bench_ns_read() - start > RETRY_NS)
+			break;
+		s->discarded++;
 	}
 	bench_series_add(s, &r);
 	return true;
@@ -153,7 +191,7 @@ static bool crew_finish(struct bench_result *res, struct bench_member **able)
 
 static double round_trip(struct bench *b, unsigned workload)
 {
-	if (!bench_is_remote(workload))
+	if (bench_workloads[workload].threads < 2)
 		return 0;
 	return bench_rtt_measure(b->options.cpu[1], b->ticks_per_ns);
 }
@@ -166,6 +204,13 @@ static void result_print(struct bench *b, const struct bench_result *res)
 		bench_report_json(res);
 	else
 		bench_report_table(res);
+	for (size_t i = 0; b->options.compare && i < res->n; i++) {
+		struct json_object *o = bench_report_row(res, i);
+		const char *why;
+
+		bench_cells_add(&b->now, o, &why);
+		json_object_put(o);
+	}
 }
 
 static bool workload_run(struct bench *b, unsigned workload)
@@ -195,12 +240,19 @@ static bool workload_run(struct bench *b, unsigned workload)
 	return ok;
 }
 
+/* The missing come first in JSON, so that a run that is cut short has them, and
+ * last behind tables, where they are seen. */
 static bool workloads_run(struct bench *b)
 {
-	for (unsigned w = 0; w < BENCH_WORKLOADS; w++)
-		if (b->options.workload[w] && !workload_run(b, w))
-			return false;
-	return true;
+	bool ok = true;
+
+	if (b->options.json)
+		bench_report_missing_json(b->missing, b->nr_missing);
+	for (unsigned w = 0; ok && w < BENCH_WORKLOADS; w++)
+		ok = !b->options.workload[w] || workload_run(b, w);
+	if (!b->options.json)
+		bench_report_missing(b->missing, b->nr_missing);
+	return ok;
 }
 
 static bool experiments_run(struct bench *b)
@@ -228,12 +280,43 @@ static bool any_workload(const struct bench *b)
 	return any;
 }
 
+static bool cells_read(struct bench_cells *cells, const char *path)
+{
+	char why[512];
+
+	if (bench_cells_read(cells, path, why, sizeof(why)))
+		return true;
+	fprintf(stderr, "pcpbench: %s\n", why);
+	return false;
+}
+
+/* Before anything runs: a bad file is told at once. */
+static bool files_read(struct bench *b)
+{
+	const struct bench_options *o = &b->options;
+
+	return (!o->compare || cells_read(&b->before, o->compare)) &&
+	       (!o->input || cells_read(&b->now, o->input));
+}
+
 static bool self_pin(struct bench *b)
 {
 	if (bench_pin(b->options.cpu[0]) == 0)
 		return true;
 	fprintf(stderr, "pcpbench: no such CPU: '%d'\n", b->options.cpu[0]);
 	return false;
+}
+
+static bool everything_run(struct bench *b)
+{
+	bool ok;
+
+	b->progress = isatty(STDERR_FILENO);
+	b->ticks_per_ns = bench_tsc_calibrate();
+	ok = (!any_workload(b) || crew_start(b)) && self_pin(b) &&
+	     workloads_run(b);
+	crew_stop(b);
+	return ok && experiments_run(b);
 }
 
 int main(int argc, char **argv)
@@ -250,12 +333,11 @@ int main(int argc, char **argv)
 	}
 	/* A worker that ended is told by its exit status, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
-	b.progress = isatty(STDERR_FILENO);
-	b.ticks_per_ns = bench_tsc_calibrate();
-	ok = (!any_workload(&b) || crew_start(&b)) && self_pin(&b) &&
-	     workloads_run(&b);
-	crew_stop(&b);
-	ok = ok && experiments_run(&b);
+	ok = files_read(&b) && (b.options.input || everything_run(&b));
+	if (ok && b.options.compare)
+		bench_compare(&b.before, &b.now, b.options.json, stdout);
+	bench_cells_free(&b.before);
+	bench_cells_free(&b.now);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "pcpbench: the results could not be written\n");
 		ok = false;

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tsc.h"
@@ -39,6 +40,13 @@ int bench_pin(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET((unsigned)cpu, &set);
 	return sched_setaffinity(0, sizeof(set), &set) ? errno : 0;
+}
+
+long bench_cpu_losses(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
 }
 
 static void *peer_main(void *arg)

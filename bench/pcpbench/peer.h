@@ -33,6 +33,10 @@ struct bench_peer {
 /* Pins the calling thread.  Returns 0 or an errno. */
 int bench_pin(int cpu);
 
+/* How often the calling thread has lost its CPU to another so far.  Cost: a
+ * system call. */
+long bench_cpu_losses(void);
+
 /* Starts the thread on the given CPU.  Returns 0 or an errno. */
 int bench_peer_start(struct bench_peer *p, int cpu);
 

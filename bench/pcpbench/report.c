@@ -14,6 +14,8 @@
 
 #include "facts.h"
 
+#define INSTALL "bench/run --peers"
+
 static const struct bench_row *row_find(const struct bench_result *r,
 					const char *allocator)
 {
@@ -46,18 +48,23 @@ static void ratio_print(double ratio)
 		printf(" %10s", "-");
 }
 
+static void rtt_print(const struct bench_result *r)
+{
+	if (r->rtt_before_ns > 0)
+		printf("cross-core round trip: %.0f ns before, %.0f ns after\n",
+		       r->rtt_before_ns, r->rtt_after_ns);
+}
+
 static void header_print(const struct bench_result *r)
 {
 	const struct bench_workload_info *w = &bench_workloads[r->workload];
 	char first[32];
 
 	printf("\n%s: %s; %s\n", w->name, w->what, w->unit);
-	if (r->rtt_before_ns > 0)
-		printf("cross-core round trip: %.0f ns before, %.0f ns after\n",
-		       r->rtt_before_ns, r->rtt_after_ns);
+	rtt_print(r);
 	snprintf(first, sizeof(first), "x %.14s", r->row[0].allocator);
-	printf("%-16s %9s %9s %9s %10s %10s %10s %5s %9s\n", "", "median",
-	       "min", "p99", strlen(first) > 10 ? "x first" : first, "x calls",
+	printf("%-21s %9s %9s %9s %9s %9s %10s %10s %10s %5s %9s\n", "",
+	       "median", "min", "p25", "p75", "p99", strlen(first) > 10 ? "x first" : first, "x calls",
 	       "x limit", "reps", "discarded");
 }
 
@@ -66,8 +73,8 @@ static void row_print(const struct bench_result *r, const struct bench_row *row)
 	const struct bench_series *s = &row->series;
 	struct bench_summary sum = bench_series_summary(s->value, s->n);
 
-	printf("%-16s %9.2f %9.2f %9.2f", row->allocator, sum.median, sum.min,
-	       sum.p99);
+	printf("%-21s %9.2f %9.2f %9.2f %9.2f %9.2f", row->allocator,
+	       sum.median, sum.min, sum.p25, sum.p75, sum.p99);
 	ratio_print(row_ratio(row, &r->row[0]));
 	ratio_print(row_ratio(row, row_find(r, "calls")));
 	ratio_print(row_ratio(row, row_find(r, "limit")));
@@ -84,12 +91,12 @@ static void row_print(const struct bench_result *r, const struct bench_row *row)
 
 static void blocks_print(const struct bench_result *r)
 {
-	printf("%-16s %14s %14s %14s\n", "", "order-0 taken", "order-3 back",
+	printf("%-21s %14s %14s %14s\n", "", "order-0 taken", "order-3 back",
 	       "order-9 back");
 	for (size_t i = 0; i < r->n; i++) {
 		const struct bench_series *s = &r->row[i].series;
 
-		printf("%-16s %14llu %14.0f %14u\n", r->row[i].allocator,
+		printf("%-21s %14llu %14.0f %14u\n", r->row[i].allocator,
 		       (unsigned long long)s->pages,
 		       bench_series_summary(s->value, s->n).min, s->order9);
 	}
@@ -110,21 +117,25 @@ static void latency_print(const struct bench_result *r)
 	printf("\n%s: %s; ns, of which reading the clock takes %.0f; "
 	       "ratios: p99.9 of alloc\n", w->name,
 	       w->what, r->row[0].clock_ns);
-	printf("%-16s %41s   %41s\n", "", "---- alloc ----", "---- free ----");
-	printf("%-16s", "");
+	rtt_print(r);
+	printf("%-21s %41s   %41s\n", "", "---- alloc ----", "---- free ----");
+	printf("%-21s", "");
 	for (int i = 0; i < 2; i++)
 		printf(" %7s %7s %7s %7s %9s%s", "p50", "p99", "p99.9", "p99.99",
 		       "max", i ? "" : "  ");
-	printf(" %10s %12s\n", "calls", "x tcmalloc");
+	printf(" %10s %10s %9s\n", "calls", "x tcmalloc", "discarded");
 	for (size_t i = 0; i < r->n; i++) {
 		const struct bench_row *row = &r->row[i];
 
-		printf("%-16s", row->allocator);
+		printf("%-21s", row->allocator);
 		latency_side_print(&row->taking);
 		printf("  ");
 		latency_side_print(&row->giving);
 		printf(" %10llu", (unsigned long long)row->taking.calls);
 		ratio_print(row_ratio(row, tcmalloc));
+		printf(" %9u", row->series.discarded);
+		if (row->series.disturbed)
+			printf("  %u disturbed", row->series.disturbed);
 		putchar('\n');
 	}
 }
@@ -148,14 +159,32 @@ void bench_report_table(const struct bench_result *r)
 	fflush(stdout);
 }
 
+void bench_report_missing(const struct bench_missing *m, size_t n)
+{
+	if (n)
+		puts("\nnot there:");
+	for (size_t i = 0; i < n; i++) {
+		printf("  %-21s %s", m[i].info->name, m[i].why);
+		if (m[i].info->package)
+			printf(" (" INSTALL " installs %s)", m[i].info->package);
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
 /* ---- JSON ---- */
 
-static void double_add(struct json_object *o, const char *key, double value)
+static struct json_object *number_json(double value, const char *format)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "%.3f", value);
-	json_object_object_add(o, key, json_object_new_double_s(value, text));
+	snprintf(text, sizeof(text), format, value);
+	return json_object_new_double_s(value, text);
+}
+
+static void double_add(struct json_object *o, const char *key, double value)
+{
+	json_object_object_add(o, key, number_json(value, "%.3f"));
 }
 
 static void integer_add(struct json_object *o, const char *key, uint64_t value)
@@ -166,6 +195,22 @@ static void integer_add(struct json_object *o, const char *key, uint64_t value)
 static void text_add(struct json_object *o, const char *key, const char *value)
 {
 	json_object_object_add(o, key, json_object_new_string(value));
+}
+
+/* [[percentile, ns], ...] */
+static struct json_object *curve_json(const struct wire_point *curve)
+{
+	struct json_object *points = json_object_new_array();
+
+	for (int i = 0; i < WIRE_CURVE; i++) {
+		struct json_object *point = json_object_new_array();
+
+		json_object_array_add(point,
+				      number_json(curve[i].percentile, "%.7g"));
+		json_object_array_add(point, number_json(curve[i].ns, "%.1f"));
+		json_object_array_add(points, point);
+	}
+	return points;
 }
 
 static void latency_add(struct json_object *o, const char *key,
@@ -179,13 +224,14 @@ static void latency_add(struct json_object *o, const char *key,
 		double_add(side, names[i], l->percentile[i]);
 	double_add(side, "max", l->longest);
 	integer_add(side, "calls", l->calls);
+	json_object_object_add(side, "curve", curve_json(l->curve));
 	json_object_object_add(o, key, side);
 }
 
 static void extras_add(struct json_object *o, const struct bench_result *r,
 		       const struct bench_series *s)
 {
-	if (bench_is_remote(r->workload)) {
+	if (r->rtt_before_ns > 0) {
 		double_add(o, "rtt_before_ns", r->rtt_before_ns);
 		double_add(o, "rtt_after_ns", r->rtt_after_ns);
 	}
@@ -226,8 +272,9 @@ static void ratios_add(struct json_object *o, const struct bench_result *r,
 	json_object_object_add(o, "ratio_to", ratios);
 }
 
-static void row_json(const struct bench_result *r, const struct bench_row *row)
+struct json_object *bench_report_row(const struct bench_result *r, size_t i)
 {
+	const struct bench_row *row = &r->row[i];
 	const struct bench_workload_info *w = &bench_workloads[r->workload];
 	const struct bench_series *s = &row->series;
 	struct bench_summary sum = bench_series_summary(s->value, s->n);
@@ -238,6 +285,8 @@ static void row_json(const struct bench_result *r, const struct bench_row *row)
 	text_add(o, "unit", w->unit);
 	double_add(o, "min", sum.min);
 	double_add(o, "median", sum.median);
+	double_add(o, "p25", sum.p25);
+	double_add(o, "p75", sum.p75);
 	double_add(o, "p99", sum.p99);
 	integer_add(o, "reps", s->n);
 	integer_add(o, "discarded", s->discarded);
@@ -254,14 +303,40 @@ static void row_json(const struct bench_result *r, const struct bench_row *row)
 	}
 	ratios_add(o, r, row);
 	bench_facts_add(o);
+	return o;
+}
+
+static void line_print(struct json_object *o)
+{
 	puts(json_object_to_json_string_ext(
 		o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	json_object_put(o);
+	fflush(stdout);
+}
+
+void bench_report_missing_json(const struct bench_missing *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct bench_allocator_info *info = m[i].info;
+		struct json_object *o = json_object_new_object();
+
+		text_add(o, "missing", info->name);
+		text_add(o, "why", m[i].why);
+		if (info->package) {
+			text_add(o, "install", INSTALL);
+			text_add(o, "package", info->package);
+		}
+		bench_facts_add(o);
+		line_print(o);
+		json_object_put(o);
+	}
 }
 
 void bench_report_json(const struct bench_result *r)
 {
-	for (size_t i = 0; i < r->n; i++)
-		row_json(r, &r->row[i]);
-	fflush(stdout);
+	for (size_t i = 0; i < r->n; i++) {
+		struct json_object *o = bench_report_row(r, i);
+
+		line_print(o);
+		json_object_put(o);
+	}
 }

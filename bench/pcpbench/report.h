@@ -8,6 +8,8 @@
 #include "catalog.h"
 #include "series.h"
 
+struct json_object;
+
 /* One workload's results, allocators in the order they were named. */
 struct bench_result {
 	unsigned workload;
@@ -23,7 +25,18 @@ struct bench_result {
 	double rtt_before_ns, rtt_after_ns; /* 0: not measured */
 };
 
+/* An allocator that isn't there. */
+struct bench_missing {
+	const struct bench_allocator_info *info;
+	char why[192];
+};
+
+void bench_report_missing(const struct bench_missing *m, size_t n);
+void bench_report_missing_json(const struct bench_missing *m, size_t n);
+
 void bench_report_table(const struct bench_result *r);
+/* The JSON line of one allocator, to be put by the caller. */
+struct json_object *bench_report_row(const struct bench_result *r, size_t i);
 void bench_report_json(const struct bench_result *r);
 
 #endif

@@ -58,14 +58,20 @@ static int double_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median_of_sorted(const double *d, size_t n)
+/* The value at a part of the way from the first to the last of n > 0. */
+static double sorted_at(const double *d, size_t n, double part)
 {
-	return n % 2 ? d[n / 2] : (d[n / 2 - 1] + d[n / 2]) / 2;
+	double rank = part * (double)(n - 1);
+	size_t below = (size_t)rank;
+
+	if (below + 1 == n)
+		return d[below];
+	return d[below] + (rank - (double)below) * (d[below + 1] - d[below]);
 }
 
 struct bench_summary bench_series_summary(const double *value, size_t n)
 {
-	struct bench_summary out = {0, 0, 0};
+	struct bench_summary out = {0, 0, 0, 0, 0};
 	double *sorted;
 
 	if (!n)
@@ -74,7 +80,9 @@ struct bench_summary bench_series_summary(const double *value, size_t n)
 	memcpy(sorted, value, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), double_compare);
 	out.min = sorted[0];
-	out.median = median_of_sorted(sorted, n);
+	out.p25 = sorted_at(sorted, n, 0.25);
+	out.median = sorted_at(sorted, n, 0.5);
+	out.p75 = sorted_at(sorted, n, 0.75);
 	out.p99 = sorted[(n * 99 + 99) / 100 - 1];
 	free(sorted);
 	return out;

@@ -29,7 +29,7 @@ struct bench_series {
 };
 
 struct bench_summary {
-	double min, median, p99;
+	double min, p25, median, p75, p99;
 };
 
 /* Room for n repetitions; ends the process when there is no memory. */
@@ -39,7 +39,8 @@ void bench_series_fini(struct bench_series *s);
 /* Adds a repetition; there must be room. */
 void bench_series_add(struct bench_series *s, const struct wire_reply *r);
 
-/* p99 by nearest rank: below 100 repetitions it is the largest. */
+/* Quartiles lie between two values where their rank does; p99 is by nearest
+ * rank: below 100 repetitions it is the largest. */
 struct bench_summary bench_series_summary(const double *value, size_t n);
 
 /* Median of value[i] / base[i]; 0 when n is 0 or a base is 0. */

@@ -51,8 +51,17 @@ struct wire_counters {
 /* Single calls of one kind, in ns. */
 enum { WIRE_PERCENTILES = 4 }; /* 50, 99, 99.9, 99.99 */
 
+/* Points of a curve over the percentiles: the first, then eight for each nine up
+ * to 99.999. */
+enum { WIRE_CURVE_NINE = 8, WIRE_CURVE = 1 + 5 * WIRE_CURVE_NINE };
+
+struct wire_point {
+	double percentile, ns;
+};
+
 struct wire_latency {
 	double percentile[WIRE_PERCENTILES];
+	struct wire_point curve[WIRE_CURVE];
 	double longest;
 	uint64_t calls;
 };

@@ -15,9 +15,10 @@
  * more than two, those of a CPU take turns as the kernel has it, and whoever
  * waits for a ring gives the CPU away.
  *
- * Nothing is left out: a call during which an interrupt came or the CPU went to
- * somebody else counts as long as it took, for every allocator alike.  The
- * clock's own time is part of each call and told beside them.
+ * No call is left out: one during which an interrupt came, or another virtual
+ * machine, counts as long as it took, for every allocator alike.  With no more
+ * threads than CPUs a repetition in which the kernel gave the CPU of one away is
+ * lost as a whole.  The clock's own time is part of each call and told beside them.
  */
 #include "lane.h"
 
@@ -32,6 +33,7 @@ enum {
 	WARM_BURSTS = 64,
 	REPETITION_NS = 10000000, /* less bursts where they are slow */
 	CLOCK_READINGS = 10001,
+	CPUS = 2,
 };
 
 #define VALUE_PART 0.999
@@ -43,6 +45,7 @@ struct side {
 	pthread_barrier_t *start;
 	bool mixed;
 	uint64_t limit_ticks;
+	long losses; /* of the CPU, in this repetition */
 	struct hist *taking, *giving; /* where a call is noted: warm_up or the below */
 	struct hist taken, given, warm_up;
 };
@@ -56,7 +59,11 @@ static struct latency {
 	struct spsc ring[THREADS_MAX];
 	struct side side[THREADS_MAX];
 	pthread_barrier_t start;
-	struct hist taken, given; /* over all repetitions */
+	/* The last repetition, which another try of the same turn replaces, and
+	 * those before. */
+	unsigned last_turn;
+	struct hist last_taken, last_given;
+	struct hist taken, given;
 } latency;
 
 /* ---- The clock ---- */
@@ -149,6 +156,7 @@ static void alone_run(struct side *s)
 {
 	uint64_t end = bench_tsc_read() + s->limit_ticks;
 
+	s->losses = -bench_cpu_losses();
 	for (int b = 0; b < REPETITION_BURSTS + WARM_BURSTS; b++) {
 		side_note(s, b < WARM_BURSTS);
 		if (s->mixed)
@@ -158,6 +166,7 @@ static void alone_run(struct side *s)
 		if (b > WARM_BURSTS && bench_tsc_read() > end)
 			break;
 	}
+	s->losses += bench_cpu_losses();
 }
 
 /* ---- Several ---- */
@@ -275,12 +284,14 @@ static void side_main(void *arg)
 	struct side *s = arg;
 
 	pthread_barrier_wait(s->start);
+	s->losses = -bench_cpu_losses();
 	if (s->mixed)
 		mixed_run(s);
 	else if (s->out)
 		taker_run(s);
 	else
 		giver_run(s);
+	s->losses += bench_cpu_losses();
 }
 
 /* ---- A workload ---- */
@@ -365,6 +376,7 @@ void bench_latency_prepare(struct bench_worker *w, unsigned workload)
 			workload == BENCH_LATENCY_MIXED2 ||
 			workload == BENCH_LATENCY_MIXED8;
 	latency.taken = latency.given = (struct hist){.calls = 0};
+	latency.last_taken = latency.last_given = (struct hist){.calls = 0};
 	if (latency.threads) {
 		threads_start(w);
 	} else {
@@ -377,21 +389,49 @@ void bench_latency_prepare(struct bench_worker *w, unsigned workload)
 	repetition_do(w);
 }
 
-void bench_latency_run(struct bench_worker *w, struct wire_reply *r)
+/* What the last repetition noted is final. */
+static void last_keep(void)
 {
-	static struct hist taken, given;
-	unsigned sides = latency.threads ? latency.threads : 1;
+	hist_add(&latency.taken, &latency.last_taken);
+	hist_add(&latency.given, &latency.last_given);
+}
 
-	taken = given = (struct hist){.calls = 0};
+void bench_latency_run(struct bench_worker *w, unsigned turn,
+		       struct wire_reply *r)
+{
+	struct hist *taken = &latency.last_taken, *given = &latency.last_given;
+	unsigned sides = latency.threads ? latency.threads : 1;
+	long losses = 0;
+
+	if (turn != latency.last_turn)
+		last_keep();
+	latency.last_turn = turn;
+	*taken = *given = (struct hist){.calls = 0};
 	repetition_do(w);
 	for (unsigned i = 0; i < sides; i++) {
-		hist_add(&taken, &latency.side[i].taken);
-		hist_add(&given, &latency.side[i].given);
+		hist_add(taken, &latency.side[i].taken);
+		hist_add(given, &latency.side[i].given);
+		losses += latency.side[i].losses;
 	}
-	hist_add(&latency.taken, &taken);
-	hist_add(&latency.given, &given);
-	r->pages = taken.calls;
-	r->value = (double)hist_percentile(&taken, VALUE_PART) / w->ticks_per_ns;
+	r->lost = sides <= CPUS && losses > 0;
+	r->pages = taken->calls;
+	r->value = (double)hist_percentile(taken, VALUE_PART) / w->ticks_per_ns;
+}
+
+static void curve_fill(struct wire_point *curve, const struct hist *h,
+		       double ticks_per_ns)
+{
+	/* The eighth root of a tenth: so much of what is above a point is above
+	 * the next. */
+	const double step = 0.74989420933245583;
+	double above = 1;
+
+	for (int i = 0; i < WIRE_CURVE; i++) {
+		double part = i ? 1 - (above *= step) : 0.01;
+
+		curve[i].percentile = 100 * part;
+		curve[i].ns = (double)hist_percentile(h, part) / ticks_per_ns;
+	}
 }
 
 static struct wire_latency summary(const struct hist *h, double ticks_per_ns)
@@ -403,11 +443,13 @@ static struct wire_latency summary(const struct hist *h, double ticks_per_ns)
 		out.percentile[i] =
 			(double)hist_percentile(h, part[i]) / ticks_per_ns;
 	out.longest = (double)h->longest / ticks_per_ns;
+	curve_fill(out.curve, h, ticks_per_ns);
 	return out;
 }
 
 void bench_latency_finish(struct bench_worker *w, struct wire_reply *r)
 {
+	last_keep();
 	r->taking = summary(&latency.taken, w->ticks_per_ns);
 	r->giving = summary(&latency.given, w->ticks_per_ns);
 	r->clock_ns = clock_measure(w->ticks_per_ns);

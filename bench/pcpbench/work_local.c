@@ -220,7 +220,7 @@ void bench_local_finish(struct bench_lane *l, unsigned workload)
 static struct bench_outcome chunks_run(struct bench_lane *l, unsigned workload,
 				       const struct bench_plan *plan)
 {
-	struct bench_outcome out = {0, 0, 0};
+	struct bench_outcome out = {.losses = -bench_cpu_losses()};
 	uint64_t start = bench_tsc_read(), last = start;
 
 	for (size_t i = 0; i < plan->chunks; i++) {
@@ -231,6 +231,7 @@ static struct bench_outcome chunks_run(struct bench_lane *l, unsigned workload,
 			out.longest = now - last;
 		last = now;
 	}
+	out.losses += bench_cpu_losses();
 	out.ticks = last - start;
 	out.pages = plan->chunks * plan->iters * bench_local_pages(workload);
 	return out;

@@ -34,6 +34,7 @@ struct remote_job {
 	size_t chunks;
 	bool touch;
 	uint64_t longest; /* consumer's */
+	long losses;      /* consumer's */
 	_Atomic bool done;
 };
 
@@ -96,6 +97,7 @@ static void consumer_main(void *arg)
 {
 	struct remote_job *j = arg;
 	uint64_t longest = 0, last;
+	long losses = -bench_cpu_losses();
 
 	bench_gate_pass(&j->gate);
 	last = bench_tsc_read();
@@ -104,7 +106,8 @@ static void consumer_main(void *arg)
 		gap_note(&last, &longest);
 	}
 	j->longest = longest;
-	/* pairs with remote_run(): longest is written. */
+	j->losses = losses + bench_cpu_losses();
+	/* pairs with remote_run(): what was noted is written. */
 	atomic_store_explicit(&j->done, true, memory_order_release);
 }
 
@@ -118,11 +121,12 @@ static struct bench_outcome remote_run(struct bench_worker *w, bool touch,
 		.chunks = chunks,
 		.touch = touch,
 	};
-	struct bench_outcome out = {0, 0, chunks * CHUNK_BURSTS * SPSC_BURST};
+	struct bench_outcome out = {.pages = chunks * CHUNK_BURSTS * SPSC_BURST};
 	uint64_t start, last;
 
 	spsc_init(ring);
 	bench_peer_run(&w->peer, consumer_main, &j);
+	out.losses = -bench_cpu_losses();
 	bench_gate_pass(&j.gate);
 	start = last = bench_tsc_read();
 	for (size_t i = 0; i < chunks; i++) {
@@ -133,6 +137,7 @@ static struct bench_outcome remote_run(struct bench_worker *w, bool touch,
 	while (!atomic_load_explicit(&j.done, memory_order_acquire))
 		bench_pause();
 	out.ticks = bench_tsc_read() - start;
+	out.losses += bench_cpu_losses() + j.losses;
 	bench_peer_wait(&w->peer);
 	if (j.longest > out.longest)
 		out.longest = j.longest;

@@ -134,6 +134,7 @@ static struct bench_outcome parallel_run(struct bench_outcome *alone)
 	out = side[0].out;
 	out.ticks += side[1].out.ticks;
 	out.pages += side[1].out.pages;
+	out.losses += side[1].out.losses + alone->losses;
 	if (side[1].out.longest > out.longest)
 		out.longest = side[1].out.longest;
 	if (alone->longest > out.longest)
@@ -154,12 +155,16 @@ static bool workload_applies(unsigned workload)
 		return OPS_REMOTE;
 	case BENCH_REMOTE_TOUCH:
 		return OPS_REMOTE && OPS_TOUCH;
+	case BENCH_CHURN:
+	case BENCH_LATENCY_CHURN:
+		return OPS_MIXED;
 	case BENCH_LATENCY_REMOTE2:
-	case BENCH_LATENCY_MIXED2:
 	case BENCH_LATENCY_REMOTE8:
-	case BENCH_LATENCY_MIXED8:
 		/* An allocator of whole bursts has no single calls there. */
 		return OPS_REMOTE && !OPS_STREAM;
+	case BENCH_LATENCY_MIXED2:
+	case BENCH_LATENCY_MIXED8:
+		return OPS_REMOTE && !OPS_STREAM && OPS_MIXED;
 	case BENCH_COALESCE:
 		return OPS_COALESCE;
 	default:
@@ -235,7 +240,7 @@ static void loops_run(const struct wire_request *q, struct wire_reply *r)
 	out = clocked_run(q->workload, r);
 	r->value = outcome_ns(&out);
 	r->pages = out.pages;
-	r->lost = out.longest > worker.plan.limit_ticks;
+	r->lost = out.longest > worker.plan.limit_ticks || out.losses > 0;
 }
 
 static void worker_run(const struct wire_request *q, struct wire_reply *r)
@@ -248,7 +253,7 @@ static void worker_run(const struct wire_request *q, struct wire_reply *r)
 	}
 	ops_counters(&worker.shared, &before);
 	if (bench_is_latency(q->workload))
-		bench_latency_run(&worker, r);
+		bench_latency_run(&worker, q->turn, r);
 	else
 		loops_run(q, r);
 	ops_counters(&worker.shared, &r->counters);
