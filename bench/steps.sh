@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash disable=SC2034,SC2154
 #
 # Part of bench/run: runs the steps of a measurement one after the other.
 #
@@ -13,7 +14,7 @@
 #
 # From bench/run: out, plan, expected, quick.  For it: failed, interrupted.
 
-interrupted='' failed='' child='' shown=''
+interrupted='' failed='' child='' shown='' left=''
 
 say() {
 	line_clear
@@ -73,44 +74,40 @@ trap interrupt INT TERM HUP
 
 # ---- Progress ---------------------------------------------------------------
 
-# Estimated seconds of a step.  A quick run has a quarter of the repetitions.
-step_cost() {
-	local seconds=${expected[$1]:-10}
-	[ -z "$quick" ] || seconds=$(((seconds + 3) / 4))
-	echo $seconds
-}
-
-# Seconds left, corrected by how the steps so far compare with the estimate.
+# Writes into `left` how much time is left: the estimates of what is to come,
+# corrected by how the steps so far compare with theirs.  Starts no process,
+# since something is being measured.
 time_left() { # seconds in the step that runs
-	local rest=0 i spent=$((SECONDS - begun)) all=0
-	for ((i = position; i < ${#plan[@]}; i++)); do
-		rest=$((rest + $(step_cost "${plan[i]}")))
+	local rest=0 i spent=$((SECONDS - begun - $1)) all=0
+	for ((i = 0; i < ${#plan[@]}; i++)); do
+		if [ $i -lt $position ]; then
+			all=$((all + ${expected[${plan[i]}]:-10}))
+		else
+			rest=$((rest + ${expected[${plan[i]}]:-10}))
+		fi
 	done
-	for ((i = 0; i < position; i++)); do
-		all=$((all + $(step_cost "${plan[i]}")))
-	done
-	if [ $all -ge 10 ] && [ $((spent - $1)) -gt 0 ]; then
-		rest=$((rest * (spent - $1) / all))
-	fi
+	# A quick run has a quarter of the repetitions.
+	[ -z "$quick" ] || { rest=$((rest / 4)) all=$((all / 4)); }
+	[ $all -lt 10 ] || [ $spent -le 0 ] || rest=$((rest * spent / all))
 	rest=$((rest - $1))
 	[ $rest -ge 5 ] || rest=5
-	if [ $rest -ge 90 ]; then
-		echo "about $(((rest + 30) / 60)) min left"
-	else
-		echo "about $(((rest + 4) / 5 * 5)) s left"
-	fi
+	left="about $(((rest + 4) / 5 * 5)) s left"
+	[ $rest -lt 90 ] || left="about $(((rest + 30) / 60)) min left"
 }
 
 progress_show() { # seconds in the step that runs
-	line_show "[$((position + 1))/${#plan[@]}] ${plan[position]}: $1 s," \
-		"$(time_left "$1")"
+	[ -t 2 ] || return 0
+	time_left "$1"
+	line_show "[$((position + 1))/${#plan[@]}] ${plan[position]}: $1 s, $left"
 }
 
 # A file gets a line when a step begins.
 progress_begin() {
-	[ -t 2 ] || printf '[%d/%d] %s: %s\n' $((position + 1)) ${#plan[@]} \
-		"${plan[position]}" "$(time_left 0)" >&2
 	step_begun=$SECONDS
+	[ -t 2 ] && return
+	time_left 0
+	printf '[%d/%d] %s: %s\n' $((position + 1)) ${#plan[@]} \
+		"${plan[position]}" "$left" >&2
 }
 
 # ---- Steps ------------------------------------------------------------------
@@ -121,8 +118,9 @@ steps_begin() {
 	mkdir -p "$logs" || fail "can't write to '$logs'"
 	: >"$out/steps.tsv"
 	[ -z "$interrupted" ] || exit 130
-	say "measuring: ${#plan[@]} steps, $(time_left 0); Ctrl-C ends it and" \
-		"reports what there is"
+	time_left 0
+	say "measuring: ${#plan[@]} steps, $left; Ctrl-C ends it and reports" \
+		"what there is"
 }
 
 step_note() { # status [message]
@@ -166,7 +164,8 @@ child_follow() { # after...
 		"$@"
 		silence_check
 		progress_show $((SECONDS - step_begun))
-		sleep 0.3
+		# Seldom: the measured program has these processors, too.
+		[ $((SECONDS - step_begun)) -lt 1 ] && sleep 0.1 || sleep 0.7
 	done
 	child_wait
 }
