@@ -20,6 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 import words
 
 WIDTH = 5.2  # inches
+LEGEND_WIDTH = 6.4  # where three columns of names are below
 DPI = 160  # twice what a page shows it at: sharp on all screens
 LOG_SPAN = 20
 
@@ -42,8 +43,8 @@ plt.rcParams.update(
 )
 
 
-def figure(height):
-    return plt.subplots(figsize=(WIDTH, height))
+def figure(height, width=WIDTH):
+    return plt.subplots(figsize=(width, height))
 
 
 def stacked():
@@ -96,8 +97,8 @@ def legend_below(fig, axes, columns=3):
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         ncol=columns,
-        handlelength=3.2,
-        columnspacing=1.2,
+        handlelength=2.8,
+        columnspacing=1.0,
     )
 
 
@@ -174,7 +175,8 @@ def workload(cells, style, folder):
         ((c["allocator"], c["median"], *words.quartiles(c)) for c in cells),
         key=lambda r: r[1] if least else -r[1],
     )
-    label = f"{unit} ({'less' if least else 'more'} is better)"
+    label = words.unit_text(cells[0])
+    label += f" ({'less' if least else 'more'} is better)"
     return bars(rows, style, name, label, folder, name)
 
 
@@ -209,7 +211,7 @@ def curve(side):
 
 def latency(cells, key, style, folder):
     """One picture of `alloc` or `free`."""
-    fig, axes = figure(4.0)
+    fig, axes = figure(4.2, LEGEND_WIDTH)
     most = 1
     for cell in cells:
         points = curve(cell[key]) if key in cell else []

@@ -26,9 +26,12 @@ th, td { padding: .2rem .5rem; border-bottom: 1px solid #ddd; text-align: right;
 th { text-align: right; background: #f4f4f4; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0;
   background: #f4f4f4; }
-td.text { text-align: left; }
+td { white-space: nowrap; }
+th.text, td.text { text-align: left; }
+td.long { white-space: normal; min-width: 16rem; }
 table.summary { font-size: 12px; }
 table.summary th, table.summary td { padding: .2rem .22rem; }
+table.summary th, table.summary td { white-space: normal; }
 table.summary th { font-size: 11px; }
 table.summary small { color: #555; display: block; font-size: 11px;
   white-space: nowrap; }
@@ -40,8 +43,8 @@ td.reference { color: #666; }
 .pictures > * { min-width: 0; }
 .pictures { display: grid; gap: 1rem 1.6rem; align-items: start;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 500px), 1fr)); }
-figure { margin: 0; max-width: 590px; overflow-x: auto; }
-img { width: 100%; min-width: 420px; height: auto; }
+figure { margin: 0; max-width: 590px; }
+img { width: 100%; height: auto; }
 details { margin: .2rem 0 .8rem; }
 summary { cursor: pointer; color: #004f80; }
 pre { overflow-x: auto; background: #f6f6f6; padding: .7rem; font-size: 12.5px; }
@@ -84,19 +87,32 @@ EXPERIMENTS = {
     "frees.",
 }
 
-NUMERIC = set("0123456789.,-+×±% ")
+TEXT = ' class="text"'
+NUMERIC = set("0123456789.,-+×±% kM")
+
+
+def is_text(column):
+    return any(c and not set(c) <= NUMERIC for c in column)
+
+
+def cell_html(text, words_in_it):
+    """A long text is broken, so that the table stays on the page."""
+    if not words_in_it:
+        return f"<td>{escape(text)}</td>"
+    kind = "text long" if len(text) > 44 else "text"
+    return f'<td class="{kind}">{escape(text)}</td>'
 
 
 def table(heads, rows):
+    """Columns of text begin at the left, of numbers end at the right."""
+    texts = [is_text([row[i] for row in rows]) for i in range(len(heads))]
     out = ['<div class="wide"><table><tr>']
-    out += [f"<th>{escape(h)}</th>" for h in heads]
+    for head, text in zip(heads, texts):
+        out.append(f"<th{TEXT if text else ''}>{escape(head)}</th>")
     out.append("</tr>\n")
     for row in rows:
-        out.append("<tr>")
-        for c in row:
-            kind = "" if set(c) <= NUMERIC else ' class="text"'
-            out.append(f"<td{kind}>{escape(c)}</td>")
-        out.append("</tr>\n")
+        cells = "".join(cell_html(c, text) for c, text in zip(row, texts))
+        out.append(f"<tr>{cells}</tr>\n")
     out.append("</table></div>\n")
     return "".join(out)
 

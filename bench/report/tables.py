@@ -49,7 +49,7 @@ def summary(r):
         cells = r.of(workload)
         base, best = words.base_of(cells), words.best(cells)
         found = {c["allocator"]: mark(c, base, best) for c in cells}
-        unit = cells[0]["unit"]
+        unit = words.unit_text(cells[0])
         rows.append([(workload, unit)] + [found.get(name) for name in names])
     return ["workload"] + names, rows
 
@@ -117,12 +117,18 @@ def discards(r):
     return ["workload", "repetitions", "discarded", "disturbed"], rows
 
 
+def fact_text(name, values):
+    """Some change during a run: the time, and how many pages are free."""
+    texts = [value_text(v) for v in values]
+    if name == "date" and len(texts) > 1:
+        return f"{min(texts)} to {max(texts)}"
+    if len(texts) > 3:
+        texts = texts[:2] + [f"{len(texts) - 2} other values"]
+    return " / ".join(texts)
+
+
 def facts(r):
-    return [
-        (name, " / ".join(value_text(v) for v in values))
-        for name, values in ((f, r.facts.get(f, [])) for f in results.FACTS)
-        if values
-    ]
+    return [(f, fact_text(f, r.facts[f])) for f in results.FACTS if r.facts.get(f)]
 
 
 # ---- Experiments ----
@@ -155,7 +161,9 @@ def value_text(value):
 def cell_text(key, value):
     if key.endswith("share") and results.is_number(value):
         return f"{100 * value:.1f} %"
-    return value_text(value)
+    if key.endswith("_per_s") and results.is_number(value):
+        return words.short(value)
+    return "" if value is None else value_text(value)
 
 
 def experiment(lines):

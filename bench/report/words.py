@@ -90,6 +90,11 @@ def lower_is_better(unit):
     return not (unit.startswith(("blocks", "%", "share")) or unit.endswith("/s"))
 
 
+def unit_text(cell):
+    """Where single calls are timed the figure is one of their percentiles."""
+    return "p99.9 of alloc, ns" if "alloc" in cell else cell["unit"]
+
+
 def quartiles(cell):
     return cell.get("p25", cell["median"]), cell.get("p75", cell["median"])
 
