@@ -210,6 +210,12 @@ steps_through() { # kind, end, file
 	done
 }
 
+# What pcpbench is asked for steps of that name.
+step_arguments() { # names...
+	arguments=("$@")
+	[ "$1" != rings-simulated ] || arguments=(rings --simulate)
+}
+
 # The next steps of the plan in one process, up to the first that fails.  When the
 # command line was refused, each is to have its own: which one can't be?
 process_run() { # kind, how many, command...
@@ -218,8 +224,8 @@ process_run() { # kind, how many, command...
 	shift 2
 	: >"$part"
 	progress_begin
-	child_out=$part child_start "$said" "$@" \
-		"${plan[@]:position:end-position}"
+	step_arguments "${plan[@]:position:end-position}"
+	child_out=$part child_start "$said" "$@" "${arguments[@]}"
 	child_follow steps_through "$kind" $end "$part"
 	status=$?
 	if [ $status -eq 2 ] && [ $((end - position)) -gt 1 ]; then

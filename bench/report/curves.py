@@ -9,12 +9,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 import charts
 import results
 
-# Told apart without colours: the mark is the allocator's, too.
+# Told apart without colours: the mark is the allocator's, too.  Those that are
+# drawn first are larger, to be seen under others.
 LOOKS = {
     "kernel-5.x": ("#d55e00", "s"),
     "legacy": ("#56b4e9", "^"),
     "modern": ("#0072b2", "o"),
 }
+SIZES = {"s": 6, "^": 9, "o": 4.5}
 OTHER_LOOKS = (("#009e73", "D"), ("#cc79a7", "v"), ("#7b4f2c", "P"))
 
 
@@ -48,15 +50,15 @@ def share_axis(axes, label):
     axes.set_ylabel(label)
 
 
-def curve(axes, xy, colour, mark, real, label):
+def curve(axes, xy, colour, mark, real, label, dash="-"):
     """A simulated curve is a line; what really ran are large hollow marks."""
     axes.plot(
         *xy,
         color=colour,
         marker=mark,
-        linestyle=":" if real else "-",
+        linestyle=":" if real else dash,
         linewidth=1.2 if real else 1.8,
-        markersize=9 if real else 5,
+        markersize=10 if real else SIZES.get(mark, 5),
         markerfacecolor="none" if real else colour,
         markeredgewidth=1.6 if real else 0.8,
         label=label,
@@ -67,19 +69,26 @@ def curve(axes, xy, colour, mark, real, label):
 
 # ---- rings ----
 
+SIMULATED_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
+
 
 def rings_rows(lines):
-    """What is drawn: (allocator, whether it really ran, its lines)."""
-    names = distinct(lines, "allocator")
-    for name in names:
-        for mode in ("simulated", "real"):
+    """What is drawn: (label, whether it really ran, allocator, dash, lines)."""
+    prices = sorted(distinct(lines, "per_waiter_ns"), reverse=True)
+    for name in distinct(lines, "allocator"):
+        mine = [line for line in lines if line["allocator"] == name]
+        for i, price in enumerate(prices or [None]):
             some = [
                 line
-                for line in lines
-                if line["allocator"] == name and line.get("mode") == mode
+                for line in mine
+                if line["mode"] == "simulated" and line.get("per_waiter_ns") == price
             ]
-            if some:
-                yield name, mode == "real", look(name, names), some
+            label = f"{name}, simulated"
+            if len(prices) > 1:
+                label = f"{name}, {price:.0f} ns a waiter"
+            yield label, False, name, SIMULATED_DASHES[i % 3], some
+        real = [line for line in mine if line["mode"] == "real"]
+        yield f"{name}, real run", True, name, ":", real
 
 
 def rings_axis(axes, lines):
@@ -104,46 +113,74 @@ def throughput_axis(axes, values):
         axes.yaxis.set_major_locator(MaxNLocator(6))
 
 
-def rings_driver(driver, lines, folder):
+def original_marks(axes, lines):
+    axes.plot(
+        *points(lines, "rings", "original_gbps"),
+        color="#000000",
+        marker="x",
+        markersize=8,
+        markeredgewidth=2,
+        linestyle="none",
+        label="the original, its machine",
+        zorder=4,
+    )
+
+
+def rings_picture(title, lines, folder, name):
     fig, (top, low) = charts.stacked()
-    for name, real, (colour, mark), some in rings_rows(lines):
-        label = f"{name}, {'real run' if real else 'simulated'}"
-        curve(top, points(some, "rings", "gbps"), colour, mark, real, label)
-        curve(low, points(some, "rings", "lock_share"), colour, mark, real, label)
-    original = points(lines, "rings", "original_gbps")
-    if original[0]:
-        top.plot(
-            *original,
-            color="#000000",
-            marker="x",
-            markersize=8,
-            markeredgewidth=2,
-            linestyle="none",
-            label="the original, its machine",
-            zorder=4,
-        )
-    throughput_axis(top, [line["gbps"] for line in lines if "gbps" in line])
-    top.set_title(f"rings, driver {driver}")
+    names = distinct(lines, "allocator")
+    for label, real, allocator, dash, some in rings_rows(lines):
+        colour, mark = look(allocator, names)
+        shape = (colour, mark, real, label, dash)
+        if some:
+            curve(top, points(some, "rings", "gbps"), *shape)
+            curve(low, points(some, "rings", "lock_share"), *shape)
+    if any(results.is_number(line.get("original_gbps")) for line in lines):
+        original_marks(top, lines)
+    throughput_axis(top, [line["gbps"] for line in lines])
+    top.set_title(title)
     share_axis(low, "time at locks")
     rings_axis(low, lines)
     charts.legend_below(fig, top, columns=2)
-    return charts.save(fig, folder, f"rings-driver{driver}")
+    return charts.save(fig, folder, name)
+
+
+def rings_groups(lines):
+    """Lines of one picture: (driver, costs, whether a wire bounds them).  What
+    really ran belongs to the costs of this machine, where there are any."""
+    simulated = [line for line in lines if line["mode"] == "simulated"]
+    sets = distinct(simulated, "costs") or [None]
+    here = "here" if "here" in sets else sets[-1]
+    groups = {}
+    for line in lines:
+        bound = line.get("wire_gbps", 1) is not None
+        costs = line.get("costs") if line["mode"] == "simulated" else here
+        groups.setdefault((line["driver"], costs, bound), []).append(line)
+    return sorted(groups.items(), key=lambda g: (sets.index(g[0][1]), not g[0][2]))
+
+
+def rings_able(line):
+    return (
+        line.get("mode") in ("real", "simulated")
+        and isinstance(line.get("allocator"), str)
+        and isinstance(line.get("driver"), int)
+        and isinstance(line.get("rings"), int)
+        and line["rings"] > 0
+        and results.is_number(line.get("gbps"))
+    )
 
 
 def rings(lines, folder):
-    """A picture a driver; lines without what a point needs are in the table."""
-    able = [
-        line
-        for line in lines
-        if "allocator" in line
-        and isinstance(line.get("rings"), int)
-        and line["rings"] > 0
-        and "driver" in line
-    ]
-    return [
-        rings_driver(d, [line for line in able if line["driver"] == d], folder)
-        for d in sorted(distinct(able, "driver"), key=str)
-    ]
+    """Lines without what a point needs are in the table only."""
+    made = []
+    for (driver, costs, bound), some in rings_groups(list(filter(rings_able, lines))):
+        name, title = f"rings-driver{driver}", f"rings, driver {driver}"
+        if not bound:
+            name, title = name + "-unbound", title + ", no wire"
+        if costs:
+            name, title = f"{name}-{costs}", f"{title}, costs: {costs}"
+        made.append(rings_picture(title, some, folder, name))
+    return made
 
 
 # ---- sweep ----

@@ -109,7 +109,7 @@ def all_text(r, notes):
         if any("alloc" in c for c in cells):
             parts.append(f"{name}, ns\n" + tables.text(*tables.latency(cells)))
     for name, lines in r.experiments.items():
-        parts.append(f"{name}\n" + tables.text(*tables.experiment(lines)))
+        parts.append(f"{name}\n" + tables.text(*tables.experiment(name, lines)))
     if r.replay:
         parts.append("replay\n" + tables.text(*tables.replay(r.replay)))
     trips = tables.round_trips(r)

@@ -166,8 +166,10 @@ def cell_text(key, value):
     return "" if value is None else value_text(value)
 
 
-def experiment(lines):
+def experiment(name, lines):
     """A column a field, those of the original last; a row a line."""
+    if name == "rings":
+        return rings(lines)
     keys = []
     for line in lines:
         keys += [
@@ -180,6 +182,42 @@ def experiment(lines):
         [cell_text(k, line[k]) if k in line else "" for k in keys] for line in lines
     ]
     return [head_text(k) for k in keys], rows
+
+
+def rings_key(line):
+    """All that a row of rings() has in common."""
+    keys = ("mode", "driver", "costs", "wire_gbps", "per_waiter_ns", "allocator")
+    return tuple(line.get(k) for k in keys)
+
+
+def rings(lines):
+    """A row an allocator and way of running, a column a number of rings."""
+    lines = [line for line in lines if isinstance(line.get("rings"), int)]
+    numbers = sorted({line["rings"] for line in lines})
+    rows, originals = {}, {}
+    for line in lines:
+        share = line.get("lock_share")
+        text = value_text(line.get("gbps"))
+        if results.is_number(share):
+            text += f" ({100 * share:.0f} %)"
+        rows.setdefault(rings_key(line), {})[line["rings"]] = text
+        if results.is_number(line.get("original_gbps")):
+            found = originals.setdefault(line.get("driver"), {})
+            found[line["rings"]] = value_text(line["original_gbps"])
+    for driver, found in originals.items():
+        rows["original", driver, None, 1, None, ""] = found
+    heads = ["driver", "what", "allocator", "costs", "wire", "a waiter"]
+    return heads + [str(n) for n in numbers], [
+        rings_row(key) + [rows[key].get(n, "") for n in numbers]
+        for key in sorted(rows, key=lambda k: (str(k[1]), str(k[2] or ""), k[3] is None))
+    ]
+
+
+def rings_row(key):
+    mode, driver, costs, wire, waiter, allocator = key
+    bound = "none" if mode == "simulated" and costs and wire is None else ""
+    price = f"{waiter:.0f} ns" if results.is_number(waiter) else ""
+    return [value_text(driver), str(mode), str(allocator), costs or "", bound, price]
 
 
 # ---- Replay ----
