@@ -169,8 +169,8 @@ def bars(rows, style, title, label, folder, name):
 
 
 def workload(cells, style, folder):
-    unit, name = cells[0]["unit"], cells[0]["workload"]
-    least = words.lower_is_better(unit)
+    name = cells[0]["workload"]
+    least = words.lower_is_better(cells[0])
     rows = sorted(
         ((c["allocator"], c["median"], *words.quartiles(c)) for c in cells),
         key=lambda r: r[1] if least else -r[1],

@@ -9,6 +9,8 @@ import json
 import math
 import os
 
+import words
+
 FACTS = (
     "cpu",
     "cpus",
@@ -184,4 +186,5 @@ def read(folder):
     r = Results()
     lines_read(r, os.path.join(folder, "results.jsonl"))
     steps_read(r, os.path.join(folder, "steps.tsv"))
+    r.allocators = words.ordered(r.allocators)
     return r

@@ -43,7 +43,7 @@ def mark(cell, base, best):
 
 def summary(r):
     """A row a workload, a column an allocator."""
-    names = words.ordered(r.allocators)
+    names = r.allocators
     rows = []
     for workload in r.workloads:
         cells = r.of(workload)
@@ -57,7 +57,7 @@ def summary(r):
 def workload(cells):
     """All figures of one workload, the best first."""
     base = words.base_of(cells)
-    least = words.lower_is_better(cells[0]["unit"])
+    least = words.lower_is_better(cells[0])
     heads = [
         "allocator", "median", "min", "p25", "p75", "p99",
         f"× {base['allocator']}", "repetitions", "discarded", "disturbed", "memory",

@@ -85,8 +85,12 @@ def short(value):
     return f"{value / 1e3:.0f} k" if abs(value) >= 99950 else number(value)
 
 
-def lower_is_better(unit):
-    """Times and costs: everything but counts of blocks, shares and rates."""
+def lower_is_better(cell):
+    """Times and costs: everything but counts of blocks, shares and rates; a line
+    may say it ("better": "more" or "less")."""
+    if "better" in cell:
+        return cell["better"] != "more"
+    unit = cell["unit"]
     return not (unit.startswith(("blocks", "%", "share")) or unit.endswith("/s"))
 
 
@@ -120,7 +124,7 @@ def ratio(cell, base):
 def better(cell, than):
     """Whether it is better by more than the spread: the quartiles don't meet."""
     (low, high), (than_low, than_high) = quartiles(cell), quartiles(than)
-    if lower_is_better(cell["unit"]):
+    if lower_is_better(cell):
         return high < than_low
     return low > than_high
 
@@ -130,5 +134,5 @@ def best(cells):
     able = [c for c in cells if c["allocator"] not in REFERENCES]
     if not able:
         return None
-    pick = min if lower_is_better(able[0]["unit"]) else max
+    pick = min if lower_is_better(able[0]) else max
     return pick(able, key=lambda c: c["median"])
