@@ -20,6 +20,9 @@ struct bench_options {
 	unsigned reps;
 	unsigned heap_mib;
 	int cpu[2]; /* -1: there is no second one */
+	int cpus[BENCH_CPUS]; /* all that experiments may use, those two first */
+	unsigned nr_cpus;
+	bool simulate;
 	bool json;
 	bool list;
 };
