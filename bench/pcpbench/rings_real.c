@@ -199,29 +199,27 @@ static bool lane_consume(struct lane *l)
 	return true;
 }
 
-static void lane_idle_note(struct lane *l, bool did)
+/* At the end of a step: says that the lane runs, and what of its time wasn't work:
+ * steps with nothing to do, and those in which it lost its CPU. */
+static void lane_note(struct lane *l, bool did)
 {
-	if (!did && !l->idle_since)
-		l->idle_since = bench_tsc_read();
-	if (!did)
-		bench_pause();
-	if (did && l->idle_since) {
-		l->idle += bench_tsc_read() - l->idle_since;
-		l->idle_since = 0;
-	}
-}
-
-/* Says that it runs, and notes when it has not. */
-static void lane_beat(struct lane *l)
-{
-	uint64_t now = bench_tsc_read();
 	/* relaxed (all three): numbers for the clock. */
 	uint64_t last = atomic_load_explicit(&l->beat, memory_order_relaxed);
+	uint64_t now = bench_tsc_read();
+	bool lost = last && now - last > l->run->gap;
 
-	if (last && now - last > l->run->gap) {
+	if (!did)
+		bench_pause();
+	if (lost) {
 		atomic_fetch_add_explicit(&l->lost, 1, memory_order_relaxed);
 		l->idle += now - last;
 	}
+	if (l->idle_since && (did || lost)) {
+		l->idle += last - l->idle_since;
+		l->idle_since = 0;
+	}
+	if (!did && !l->idle_since)
+		l->idle_since = lost || !last ? now : last;
 	atomic_store_explicit(&l->beat, now, memory_order_relaxed);
 }
 
@@ -310,12 +308,11 @@ static void lane_run(struct lane *l)
 			did |= lane_receive(l);
 		if (l->consumes)
 			did |= lane_consume(l);
-		lane_idle_note(l, did);
-		lane_beat(l);
+		lane_note(l, did);
 		if (clock)
 			clock_look(l->run);
 	}
-	lane_idle_note(l, true);
+	lane_note(l, true);
 }
 
 /* What is on its way arrives. */
