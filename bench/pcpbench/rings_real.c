@@ -45,6 +45,8 @@ struct lane {
 	void *burst[SPSC_BURST];    /* being received */
 	bool pending;		    /* burst waits for room in the ring */
 	uint64_t idle, idle_since;  /* ticks */
+	uint64_t out;		    /* ticks: without its CPU */
+	uint64_t wait;		    /* ticks: for kpcp's lock */
 	uint64_t began, ended;
 	struct rings_buffer buffer;
 	void *held[DRIVER_PAGES]; /* driver 3: oldest at tail */
@@ -212,7 +214,7 @@ static void lane_note(struct lane *l, bool did)
 		bench_pause();
 	if (lost) {
 		atomic_fetch_add_explicit(&l->lost, 1, memory_order_relaxed);
-		l->idle += now - last;
+		l->out += now - last;
 	}
 	if (l->idle_since && (did || lost)) {
 		l->idle += last - l->idle_since;
@@ -356,6 +358,7 @@ static void *lane_main(void *arg)
 	l->began = bench_tsc_read();
 	lane_run(l);
 	l->ended = bench_tsc_read();
+	l->wait = l->user.kpcp.counters.lock_wait_ticks;
 	lane_finish(l);
 	pthread_barrier_wait(&l->run->gate);
 	driver_empty(l);
@@ -423,7 +426,8 @@ static int double_compare(const void *a, const void *b)
 
 static double busy_ns(const struct run *r, const struct lane *l)
 {
-	return (double)(l->ended - l->began - l->idle) / r->setup->ticks_per_ns;
+	return (double)(l->ended - l->began - l->idle - l->out) /
+	       r->setup->ticks_per_ns;
 }
 
 /* Of lanes that have one side only. */
@@ -443,20 +447,20 @@ static void sides_fill(const struct run *r, struct rings_result *result)
 	result->consume_ns = packets[1] ? ns[1] / (double)packets[1] : 0;
 }
 
+/* A CPU may be lost while its lane waits, too. */
 static double lock_share(const struct run *r)
 {
-	double total = 0, wait = 0;
+	uint64_t total = 0, wait = 0;
 
 	if (r->setup->store->which != SIM_KERNEL)
 		return -1;
 	for (unsigned i = 0; i < r->lanes; i++) {
 		const struct lane *l = &r->lane[i];
 
-		total += busy_ns(r, l);
-		wait += (double)l->user.kpcp.counters.lock_wait_ticks /
-			r->setup->ticks_per_ns;
+		total += l->ended - l->began - l->idle;
+		wait += l->wait;
 	}
-	return total > 0 ? wait / total : 0;
+	return total > 0 ? (double)wait / (double)total : 0;
 }
 
 static bool result_fill(struct run *r, struct rings_result *result)
