@@ -93,7 +93,7 @@ static struct json_object *cell_json(const char *mode, unsigned driver,
 
 static bool real_cell(const struct bench_experiment_args *args,
 		      struct rings_store *store, unsigned driver, unsigned rings,
-		      struct rings_result *result)
+		      unsigned windows, struct rings_result *result)
 {
 	const struct rings_setup setup = {
 		.store = store,
@@ -102,7 +102,7 @@ static bool real_cell(const struct bench_experiment_args *args,
 		.cpu = args->cpus,
 		.cpus = args->nr_cpus,
 		.ticks_per_ns = args->ticks_per_ns,
-		.windows = args->reps,
+		.windows = windows,
 	};
 
 	return rings_real_run(&setup, result);
@@ -130,7 +130,7 @@ static bool real_row(const struct bench_experiment_args *args,
 	for (unsigned i = 0; i < steps; i++) {
 		struct json_object *o;
 
-		if (!real_cell(args, store, driver, rings_of[i], &r))
+		if (!real_cell(args, store, driver, rings_of[i], args->reps, &r))
 			return false;
 		if (!args->json) {
 			cell_table(r.gbps, r.lock_share);
@@ -334,10 +334,11 @@ static bool simulated_set(const struct bench_experiment_args *args,
 
 /* ---- Simulated against real ------------------------------------------------- */
 
-enum { TURNS = 7, TURN_WINDOWS = 7 };
+enum { TURNS = 7, TURN_WINDOWS = 7 }; /* at most, of --reps; of each turn */
 
 /* Of all turns; each is sorted by itself. */
 struct check {
+	unsigned turns;
 	double real[TURNS], simulated[TURNS], error[TURNS];
 };
 
@@ -348,25 +349,27 @@ static int double_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(double value[TURNS])
+static double median(double *value, unsigned n)
 {
-	qsort(value, TURNS, sizeof(value[0]), double_compare);
-	return value[TURNS / 2];
+	qsort(value, n, sizeof(value[0]), double_compare);
+	return value[n / 2];
 }
 
 static void check_print(const struct bench_experiment_args *args,
 			const struct sim_setup *s, struct check *c)
 {
 	const char *name = sim_allocator_names[s->allocator];
-	double real = median(c->real), gbps = median(c->simulated);
-	double error = median(c->error);
+	double real = median(c->real, c->turns);
+	double gbps = median(c->simulated, c->turns);
+	double error = median(c->error, c->turns);
 	struct json_object *o;
 
 	if (!args->json) {
 		printf("    driver %u  %-11s %u ring%s  real %6.1f  simulated "
 		       "%6.1f  %+6.1f%%  (%+.0f..%+.0f)\n",
 		       s->driver, name, s->rings, s->rings > 1 ? "s" : " ", real,
-		       gbps, error, c->error[1], c->error[TURNS - 2]);
+		       gbps, error, c->error[c->turns / 7],
+		       c->error[c->turns - 1 - c->turns / 7]);
 		return;
 	}
 	o = bench_experiment_json("rings-check");
@@ -388,14 +391,14 @@ static bool check_cell(const struct bench_experiment_args *args,
 	struct sim_setup s = SIM_SETUP_INIT(store->which, driver, rings, costs);
 	struct rings_result real;
 	struct sim_result sim;
-	struct check c;
+	struct check c = {.turns = pcpi_min(args->reps, (unsigned)TURNS)};
 
 	s.heap_pages = store->pages;
 	s.shared = rings > 1;
-	for (int t = 0; t < TURNS; t++) {
+	for (unsigned t = 0; t < c.turns; t++) {
 		if (!sim_measure_packets(args->cpus, args->ticks_per_ns,
 					 TURN_WINDOWS, store, costs) ||
-		    !real_cell(args, store, driver, rings, &real) ||
+		    !real_cell(args, store, driver, rings, TURN_WINDOWS, &real) ||
 		    !sim_rings_run(&s, &sim))
 			return false;
 		c.real[t] = real.gbps;
@@ -451,7 +454,6 @@ static bool simulate_here(const struct bench_experiment_args *args,
 	struct sim_costs here;
 
 	two.nr_cpus = 2;
-	two.reps = TURN_WINDOWS;
 	if (!sim_measure(args->cpu, args->ticks_per_ns, stores, &here) ||
 	    !check_run(&two, stores, &here))
 		return false;

@@ -267,12 +267,10 @@ static enum sim_next free_step(struct sim_heap *h, struct sim_cache *c,
 	}
 	if (op->left > 0)
 		return give_ask(h, op);
-	if (!op->again)
-		return op_end(op);
-	limit_set(c, next_target(h, c, c->state.count));
-	if (c->state.count < c->state.high)
-		return op_end(op);
-	return policy_trim(h, c, op) ? give_ask(h, op) : op_end(op);
+	/* Pages come one by one, so one drain is enough. */
+	if (op->relimit)
+		limit_set(c, next_target(h, c, c->state.count));
+	return op_end(op);
 }
 
 enum sim_next sim_op_step(struct sim_heap *h, struct sim_cache *c,

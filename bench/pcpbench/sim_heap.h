@@ -65,7 +65,7 @@ struct sim_op {
 	enum sim_stage stage;
 	uint32_t left;  /* pages still to be moved; a free has them in its hand */
 	uint32_t chunk; /* at most so many by one lock                          */
-	bool again;     /* look at the policy once more afterwards              */
+	bool relimit;   /* the next look's limit is set afterwards              */
 	bool to_depot;  /* the chunk under way                                  */
 };
 

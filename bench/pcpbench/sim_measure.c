@@ -19,6 +19,7 @@
 #include "sim_measure.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@
 #include "tsc.h"
 
 enum { PAGES = 1024, ROUNDS = 41, FIRST = 8192, LOCK_ROUNDS = 20000 };
-enum { DEPOT_BATCH = 64 };
+enum { DEPOT_BATCH = 64, SPINS_BEFORE_YIELD = 10000 };
 
 /* One side's part of a round, timed. */
 struct side {
@@ -75,16 +76,24 @@ static void part_run(struct job *j)
 	j->s->ticks[j->s->round++ % ROUNDS] = bench_tsc_read() - start;
 }
 
+/* Until *word is `value`.  On a busy machine who is awaited may not run. */
+static void word_await(_Atomic unsigned *word, unsigned value)
+{
+	/* pairs with turn_pass(), and the ticket lock's drop. */
+	for (unsigned spins = 1;
+	     atomic_load_explicit(word, memory_order_acquire) != value; spins++)
+		if (spins % SPINS_BEFORE_YIELD == 0)
+			sched_yield();
+}
+
 static void turn_await(struct bench *b, unsigned turn)
 {
-	/* pairs with turn_pass(). */
-	while (atomic_load_explicit(&b->turn, memory_order_acquire) != turn)
-		bench_pause();
+	word_await(&b->turn, turn);
 }
 
 static void turn_pass(struct bench *b, unsigned turn)
 {
-	/* pairs with turn_await(). */
+	/* pairs with word_await(). */
 	atomic_store_explicit(&b->turn, turn, memory_order_release);
 }
 
@@ -204,11 +213,8 @@ static void tickets_take(struct bench *b)
 		unsigned mine = atomic_fetch_add_explicit(&b->ticket, 1,
 							  memory_order_relaxed);
 
-		/* pairs with the store below. */
-		while (atomic_load_explicit(&b->served, memory_order_acquire) !=
-		       mine)
-			;
-		/* pairs with the load above. */
+		word_await(&b->served, mine);
+		/* pairs with word_await(). */
 		atomic_store_explicit(&b->served, mine + 1,
 				      memory_order_release);
 	}

@@ -178,6 +178,63 @@ Test(sim, modern_hands_over_through_the_depot_without_the_zone)
 	cr_assert_leq(depot, 2 * 4096 / 64);
 }
 
+Test(sim, modern_pure_freer_hands_over_before_its_bound)
+{
+	unsigned zone = 0, depot = 0;
+	struct sim_cache c[2];
+	struct sim_heap h;
+
+	heap_start(&h, c, SIM_MODERN);
+	h.free_pages -= 4096; /* somebody has them */
+	for (unsigned i = 0; i < 4096; i++) {
+		free_run(&h, &c[1], &zone, &depot);
+		cr_assert_leq(c[1].state.count, 2 * h.pageset.depot_batch);
+		cr_assert_eq(c[1].state.high, h.pageset.high_min);
+	}
+	cr_assert_gt(h.pageset.high_min, 2 * h.pageset.depot_batch);
+	cr_assert_geq(depot, 4096 / 128);
+	cr_assert_eq(zone, 0);
+}
+
+/* A list that only gives blocks out refills without a word to the policy. */
+Test(sim, modern_pure_taker_leaves_the_policy_alone)
+{
+	unsigned zone = 0, depot = 0;
+	struct sim_cache c[2];
+	struct sim_heap h;
+
+	heap_start(&h, c, SIM_MODERN);
+	h.free_pages -= 1024;
+	h.depot_pages = 1024;
+	for (unsigned i = 0; i < 1024; i++)
+		alloc_run(&h, &c[0], &zone, &depot);
+	cr_assert_eq(zone, 0);
+	cr_assert_eq(depot, 1024 / 64);
+	cr_assert_eq(c[0].state.high, h.pageset.high_min);
+	cr_assert_eq(c[0].state.alloc_factor, 0);
+	alloc_run(&h, &c[0], &zone, &depot);
+	cr_assert_gt(c[0].state.high, h.pageset.high_min);
+}
+
+Test(sim, modern_looks_again_a_batch_after_a_drain)
+{
+	unsigned zone = 0, depot = 0;
+	struct sim_cache c[2];
+	struct sim_heap h;
+
+	heap_start(&h, c, SIM_MODERN);
+	h.free_pages -= 8192;
+	alloc_run(&h, &c[1], &zone, &depot);
+	zone = depot = 0;
+	for (unsigned i = 0; depot == 0; i++) {
+		cr_assert_lt(i, 8192);
+		free_run(&h, &c[1], &zone, &depot);
+	}
+	cr_assert_eq(c[1].limit, pcpi_min(c[1].state.high,
+					  c[1].state.count +
+						  h.pageset.depot_batch));
+}
+
 Test(sim, legacy_uses_the_depot_too)
 {
 	unsigned zone = 0, depot = 0;
