@@ -10,6 +10,8 @@
 #include "facts.h"
 
 const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS] = {
+	{"rings", "bandwidth over receive rings, three drivers (--simulate: 128 cores)",
+	 bench_exp_rings},
 	{"unmap", "how many pages a cache drains while a process only frees",
 	 bench_exp_unmap},
 	{"sweep", "throughput and the lock's part of it with larger batches",

@@ -16,8 +16,13 @@
 
 struct json_object;
 
+enum { BENCH_CPUS = 128 };
+
 struct bench_experiment_args {
 	int cpu[2]; /* cpu[1] < 0: there is no second one */
+	const int *cpus; /* all that may be used, these two first */
+	unsigned nr_cpus;
+	bool simulate; /* rings */
 	double ticks_per_ns;
 	unsigned reps;
 	bool json;
@@ -30,7 +35,7 @@ struct bench_experiment {
 	bool (*run)(const struct bench_experiment_args *args);
 };
 
-enum { BENCH_EXPERIMENTS = 5 };
+enum { BENCH_EXPERIMENTS = 6 };
 
 extern const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS];
 
@@ -52,6 +57,7 @@ void bench_experiment_count(struct json_object *o, const char *key,
 void bench_experiment_print(struct json_object *o);
 
 /* exp_NAME.c */
+bool bench_exp_rings(const struct bench_experiment_args *args);
 bool bench_exp_unmap(const struct bench_experiment_args *args);
 bool bench_exp_sweep(const struct bench_experiment_args *args);
 bool bench_exp_orders(const struct bench_experiment_args *args);

@@ -42,6 +42,7 @@ static const char usage[] =
 	"      --compare FILE    JSON lines of an older run: says at the end what moved\n"
 	"                        beyond the spread\n"
 	"      --input FILE      with --compare: JSON lines to compare instead of a run\n"
+	"  -s, --simulate        rings: simulated on up to 128 cores\n"
 	"  -j, --json            one JSON object a line\n"
 	"  -l, --list            workloads and allocators\n"
 	"  -h, --help            this text\n";
@@ -124,8 +125,9 @@ static int cpus_take(struct bench_options *o, char *list)
 		if (b < 0 || b == a)
 			return usage_error("not a second CPU", second);
 	}
-	o->cpu[0] = (int)a;
-	o->cpu[1] = (int)b;
+	o->cpu[0] = o->cpus[0] = (int)a;
+	o->cpu[1] = o->cpus[1] = (int)b;
+	o->nr_cpus = second ? 2 : 1;
 	return -1;
 }
 
@@ -164,15 +166,16 @@ static int workload_add(struct bench_options *o, const char *name)
 static void cpus_default(struct bench_options *o)
 {
 	cpu_set_t set;
-	int n = 0;
 
 	o->cpu[0] = 0;
 	o->cpu[1] = -1;
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+	for (int cpu = 0; cpu < CPU_SETSIZE && o->nr_cpus < BENCH_CPUS; cpu++)
 		if (CPU_ISSET((unsigned)cpu, &set))
-			o->cpu[n++] = cpu;
+			o->cpus[o->nr_cpus++] = cpu;
+	for (unsigned i = 0; i < 2 && i < o->nr_cpus; i++)
+		o->cpu[i] = o->cpus[i];
 }
 
 static int option_take(struct bench_options *o, int c)
@@ -192,6 +195,9 @@ static int option_take(struct bench_options *o, int c)
 		return -1;
 	case OPTION_INPUT:
 		o->input = optarg;
+		return -1;
+	case 's':
+		o->simulate = true;
 		return -1;
 	case 'j':
 		o->json = true;
@@ -248,6 +254,10 @@ static int workloads_take(struct bench_options *o, int argc, char **argv)
 		all |= strcmp(argv[i], "all") == 0;
 		status = workload_add(o, argv[i]);
 	}
+	if (status < 0 && o->simulate &&
+	    !o->experiment[bench_experiment_find("rings")])
+		return usage_error("--simulate is for rings, not for",
+				   argv[optind]);
 	return status < 0 ? obstacles_check(o, all) : status;
 }
 
@@ -270,6 +280,7 @@ int bench_options_read(struct bench_options *o, int argc, char **argv)
 		{"cpus", required_argument, NULL, 'c'},
 		{"compare", required_argument, NULL, OPTION_COMPARE},
 		{"input", required_argument, NULL, OPTION_INPUT},
+		{"simulate", no_argument, NULL, 's'},
 		{"json", no_argument, NULL, 'j'},
 		{"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
@@ -283,7 +294,7 @@ int bench_options_read(struct bench_options *o, int argc, char **argv)
 		o->allocator[o->nr_allocators++] = i;
 	cpus_default(o);
 	while (status < 0 &&
-	       (c = getopt_long(argc, argv, "a:n:m:c:jlh", longs, NULL)) != -1)
+	       (c = getopt_long(argc, argv, "a:n:m:c:sjlh", longs, NULL)) != -1)
 		status = option_take(o, c);
 	if (status >= 0 || o->list)
 		return status;

@@ -22,6 +22,9 @@ struct bench_options {
 	int cpu[2]; /* -1: there is no second one */
 	const char *compare; /* file of an older run, or NULL */
 	const char *input;   /* file to compare it with instead of a run */
+	int cpus[BENCH_CPUS]; /* all that experiments may use, those two first */
+	unsigned nr_cpus;
+	bool simulate;
 	bool json;
 	bool list;
 };

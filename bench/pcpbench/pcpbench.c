@@ -259,6 +259,9 @@ static bool experiments_run(struct bench *b)
 {
 	struct bench_experiment_args args = {
 		.cpu = {b->options.cpu[0], b->options.cpu[1]},
+		.cpus = b->options.cpus,
+		.nr_cpus = b->options.nr_cpus,
+		.simulate = b->options.simulate,
 		.ticks_per_ns = b->ticks_per_ns,
 		.reps = b->options.reps,
 		.json = b->options.json,
