@@ -5,9 +5,9 @@
  * Owns: one node's blocks of one order that are between caches.  Does not call
  * the zone; direct.c moves between the two.
  *
- *     freeing thread --put 64--> [ cold ... hot ] --get 64--> allocating thread
- *                                  |
- *                                  +--surplus: what was not needed for a second
+ *     freeing thread --put--> [ cold ... hot ] --get--> allocating thread
+ *                               |
+ *                               +--surplus: what was not needed for a second
  *
  * A ring under a lock: put and get at the hot end, for warmth; the surplus is
  * taken at the cold end.  The surplus is the low-water mark, the least length

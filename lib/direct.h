@@ -20,6 +20,9 @@
 /* Blocks moved at a time, and the size of private batches on the stack. */
 #define PCPI_CHUNK 64u
 
+/* The most blocks of a depot batch, policy.h. */
+#define PCPI_DEPOT_CHUNK 256u
+
 /* To the depot, or where it is full to the zone; true: the depot.
  * Requires order < PCPI_PCP_ORDERS. */
 bool pcpi_blocks_return(struct pcpi_zone *z, unsigned order,

@@ -120,11 +120,11 @@ static void batch_return(struct pcpi_cache *c, unsigned order,
  * many. */
 static uint32_t cold_return(struct pcpi_cache *c, unsigned order, uint32_t n)
 {
-	uint32_t pfns[PCPI_CHUNK], moved = 0, got;
+	uint32_t pfns[PCPI_DEPOT_CHUNK], moved = 0, got;
 
 	while (moved < n && pcpi_cache_enter(c)) {
 		got = pcpi_cache_shift(c, order, pfns,
-				       pcpi_min(n - moved, PCPI_CHUNK));
+				       pcpi_min(n - moved, PCPI_DEPOT_CHUNK));
 		pcpi_cache_leave(c);
 		if (got == 0)
 			break;
@@ -166,12 +166,12 @@ static bool trim_once(struct pcpi_cache *c, unsigned order, uint64_t now)
 /* Hands a pure freer's batch over; false: the policy must look. */
 static bool freer_trim(struct pcpi_cache *c, unsigned order)
 {
-	uint32_t pfns[2 * PCPI_CHUNK], count, n;
+	uint32_t pfns[2 * PCPI_DEPOT_CHUNK], count, n;
 
 	if (!pcpi_cache_enter(c))
 		return true;
 	count = pcpi_cache_count(c);
-	n = pcpi_min(pcpi_tune_hand_over(c, order), 2 * PCPI_CHUNK);
+	n = pcpi_min(pcpi_tune_hand_over(c, order), 2 * PCPI_DEPOT_CHUNK);
 	pcpi_cache_shift(c, order, pfns, n);
 	pcpi_cache_leave(c);
 	if (n == 0)
@@ -289,7 +289,7 @@ static uint32_t depot_blocks(const struct pcpi_cache *c,
 	uint32_t room = pcpi_policy_room(ps, pcpi_cache_count(c));
 	uint32_t blocks = pcpi_policy_depot_blocks(ps->depot_batch, order);
 
-	return pcpi_min(pcpi_min(blocks, room >> order), PCPI_CHUNK);
+	return pcpi_min(pcpi_min(blocks, room >> order), PCPI_DEPOT_CHUNK);
 }
 
 /* The hottest n of a batch go to the caller, the others to the hot end.
@@ -298,7 +298,7 @@ static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
 				  const struct pcpi_pageset *ps, uint32_t *pfns,
 				  uint32_t n, uint32_t *taken)
 {
-	uint32_t batch[PCPI_CHUNK], got;
+	uint32_t batch[PCPI_DEPOT_CHUNK], got;
 
 	got = pcpi_depot_get(&c->zone->depots[order], batch,
 			     pcpi_max(depot_blocks(c, ps, order), n));
@@ -406,15 +406,16 @@ void pcpi_cache_push(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 	pcpi_direct_give(c->zone, order, pfns, n);
 }
 
-/* Blocks that an outbox collects: a depot batch, or what a node of small caches
- * lets a cache hold of four orders. */
+/* Blocks that an outbox collects: a depot batch, but no more than it has place for,
+ * or what a node of small caches lets a cache hold of four orders. */
 static uint32_t outbox_blocks(const struct pcpi_zone *home, unsigned order)
 {
 	struct pcpi_pageset ps = pcpi_zone_pageset(home);
-	uint32_t blocks = pcpi_policy_depot_blocks(ps.depot_batch, order);
+	uint32_t batch = pcpi_min(ps.depot_batch, PCPI_CHUNK);
+	uint32_t blocks = pcpi_policy_depot_blocks(batch, order);
 	uint32_t most = (ps.high_max / PCPI_PCP_ORDERS) >> order;
 
-	return pcpi_min(pcpi_min(blocks, pcpi_max(most, 1u)), PCPI_CHUNK);
+	return pcpi_min(blocks, pcpi_max(most, 1u));
 }
 
 void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,

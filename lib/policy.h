@@ -166,8 +166,9 @@ uint64_t pcpi_policy_zone_highsize(uint64_t managed_pages, uint64_t low_pages,
 struct pcpi_pageset pcpi_policy_pageset(const struct pcpi_pageset_inputs *in);
 
 /*
- * Transfer unit between a cache and the depot: 64 pages, 32 and then 8 while
- * threads * 2 * unit exceeds 1/8 of the zone.  Design D6.
+ * Transfer unit between a cache and the depot: 256 pages, halved down to 32 and
+ * then 8 while threads * 2 * unit exceeds 1/8 of the zone.  Design D6, with larger
+ * units where there is room: docs/design.md, "Depot".
  */
 uint32_t pcpi_policy_depot_batch(uint32_t threads, uint64_t managed_pages);
 

@@ -54,7 +54,7 @@
  * drain, and something to keep between the two. */
 #define MIN_BATCHES 4u
 
-/* What a thread moves between cache and depot at once (PCPI_CHUNK). */
+/* What a thread moves between cache and zone at once (PCPI_CHUNK). */
 #define IN_HAND_PAGES 64u
 
 /* floor(sqrt(x)), a bit at a time; libm has no place in a pure object. */
@@ -216,9 +216,12 @@ uint32_t pcpi_policy_depot_batch(uint32_t threads, uint64_t managed_pages)
 	uint64_t units = 2 * (uint64_t)pcpi_max(threads, 1u);
 	uint64_t share = managed_pages / PCPI_CACHE_SHARE;
 
-	if (units * 64 <= share)
-		return 64;
-	return units * 32 <= share ? 32 : 8;
+	uint32_t batch;
+
+	for (batch = 256; batch >= 32; batch /= 2)
+		if (units * batch <= share)
+			return batch;
+	return 8;
 }
 
 uint32_t pcpi_policy_depot_blocks(uint32_t depot_batch, unsigned order)

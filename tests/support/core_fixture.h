@@ -21,6 +21,8 @@
 #define PARTS_ZONES 2
 #define PARTS_CACHES 8
 #define PARTS_EVENTS 4096
+/* The depot batch of zones of 64 MiB and more with a thread or two. */
+#define PARTS_BATCH 256u
 #define PARTS_SECOND UINT64_C(1000000000)
 
 /* What the parts are made of; zero is the default of each. */

@@ -364,13 +364,15 @@ Test(bulk, whole_calls_leave_two_slots_and_the_front)
 
 Test(bulk, end_looks_at_the_threshold_once)
 {
-	hand_out(0, 200);
-	pcpi_bulk_push(&hot, 0, false, blocks, 200);
+	const uint32_t n = 2 * PARTS_BATCH + 72;
+
+	hand_out(0, n);
+	pcpi_bulk_push(&hot, 0, false, blocks, n);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 0);
-	cache->list[0].ring.limit = 200;
+	cache->list[0].ring.limit = n;
 	pcpi_bulk_end(&hot, 0);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 1);
-	cr_expect_eq(pcpi_cache_count(cache), 200 - 128);
+	cr_expect_eq(pcpi_cache_count(cache), 72);
 }
 
 Test(bulk, end_below_the_threshold_does_nothing)

@@ -116,11 +116,13 @@ Test(pcp, refill_takes_the_depots_hottest_batch_first)
 {
 	uint32_t got;
 
-	parts_take(0, 0, pfns, 128);
-	cr_assert(pcpi_depot_put(&zone->depots[0], pfns, 128));
+	const uint32_t n = PARTS_BATCH + 64;
+
+	parts_take(0, 0, pfns, n);
+	cr_assert(pcpi_depot_put(&zone->depots[0], pfns, n));
 	cr_assert_eq(pcpi_cache_refill(cache, 0, &got, 1), 1);
-	cr_expect_eq(got, pfns[127]);
-	cr_expect_eq(pop_one(0), pfns[126]);
+	cr_expect_eq(got, pfns[n - 1]);
+	cr_expect_eq(pop_one(0), pfns[n - 2]);
 	cr_expect_eq(depot_len(0), 64);
 	cr_expect_eq(cache->depot_gets, 1);
 	expect_conserved(2);
@@ -171,15 +173,16 @@ Test(pcp, refill_goes_below_what_was_freed)
 /* A pure freer hands over as soon as it has a batch: the first freed. */
 Test(pcp, drain_takes_the_oldest)
 {
-	uint32_t got[64];
+	const uint32_t n = PARTS_BATCH + 36;
+	uint32_t got[PARTS_BATCH];
 
-	parts_take(0, 0, pfns, 100);
-	for (unsigned i = 0; i < 100; i++)
+	parts_take(0, 0, pfns, n);
+	for (unsigned i = 0; i < n; i++)
 		pcpi_cache_push(cache, 0, &pfns[i], 1);
-	cr_assert_eq(depot_len(0), 64);
-	pcpi_depot_get(&zone->depots[0], got, 64);
+	cr_assert_eq(depot_len(0), PARTS_BATCH);
+	pcpi_depot_get(&zone->depots[0], got, PARTS_BATCH);
 	cr_expect_arr_eq(got, pfns, sizeof(got));
-	cr_expect_eq(pop_one(0), pfns[99]);
+	cr_expect_eq(pop_one(0), pfns[n - 1]);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 1);
 }
 
@@ -552,13 +555,15 @@ Test(pcp, steady_flow_between_two_caches_leaves_the_zone_alone)
 
 Test(pcp, every_16th_hand_over_returns_the_depots_surplus)
 {
-	parts_take(0, 0, pfns, 17 * 64);
+	static uint32_t many[17 * PARTS_BATCH];
+
+	parts_take(0, 0, many, 17 * PARTS_BATCH);
 	for (unsigned i = 0; i < 17; i++) {
 		parts.now_ns += i == 16 ? 0 : PARTS_SECOND / 4;
-		for (unsigned k = 0; k < 64; k++)
-			free_hot(0, pfns[64 * i + k]);
+		for (unsigned k = 0; k < PARTS_BATCH; k++)
+			free_hot(0, many[PARTS_BATCH * i + k]);
 	}
 	cr_expect_eq(cache->depot_puts, 17);
 	cr_expect_gt(zone->depots[0].low_since_ns, 0, "it was looked at");
-	cr_expect_eq(zone->depots[0].low, 16 * 64);
+	cr_expect_eq(zone->depots[0].low, 16 * PARTS_BATCH);
 }

@@ -3,7 +3,7 @@
  * test_pcp_tune.c - the policy seen through a real cache: the drains of the
  * specification, pure freers, protection of high orders, bounds.
  *
- * Without knobs 256 MiB give batch 15, high 640..8192, depot batch 64.
+ * Without knobs 256 MiB give batch 15, high 640..8192, depot batch 256.
  */
 #include <criterion/criterion.h>
 #include <pcpalloc/pcpalloc.h>
@@ -256,12 +256,12 @@ Test(pcp_tune, freer_hands_over_each_full_batch)
 
 	make((struct parts_spec){0});
 	high = cache->high;
-	cr_assert_gt(high, 64);
-	for (unsigned i = 0; i < 100; i++)
-		expect_drain(64, 64);
-	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 100);
+	cr_assert_gt(high, PARTS_BATCH);
+	for (unsigned i = 0; i < 50; i++)
+		expect_drain(PARTS_BATCH, PARTS_BATCH);
+	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 50);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_HIGH], 0);
-	cr_expect_eq(cache->depot_puts, 100, "one batch each");
+	cr_expect_eq(cache->depot_puts, 50, "one batch each");
 	cr_expect_eq(cache->high, high);
 }
 
@@ -273,8 +273,8 @@ Test(pcp_tune, freer_of_any_order_hands_over_each_full_batch)
 			struct pcpa_event e = drain_next(push_fresh, o);
 
 			/* Less where high orders in a row empty the cache. */
-			cr_expect_leq(e.count, 64, "order %u", o);
-			cr_expect_geq(e.count, 64 - (1u << o), "order %u", o);
+			cr_expect_leq(e.count, PARTS_BATCH, "order %u", o);
+			cr_expect_geq(e.count, PARTS_BATCH - (1u << o), "order %u", o);
 			cr_expect_eq(pcpi_cache_count(cache), 0);
 		}
 		if (o + 1 < PCPI_PCP_ORDERS)
@@ -289,7 +289,7 @@ Test(pcp_tune, freer_of_mixed_orders_holds_less_than_two_batches)
 	make((struct parts_spec){0});
 	for (unsigned i = 0; i < 20000; i++) {
 		free_fresh(parts_random(&seed) >> 8 & 3);
-		cr_assert_lt(pcpi_cache_count(cache), 2 * 64);
+		cr_assert_lt(pcpi_cache_count(cache), 2 * PARTS_BATCH);
 		parts.nr_events = 0;
 		if (i % 64 == 0)
 			pcpi_depots_empty(zone);
@@ -303,11 +303,11 @@ Test(pcp_tune, freers_reserve_shrinks_by_two_batches_a_look)
 	alloc(1);
 	drain_next(free_fresh, 0);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_HIGH], 1);
-	for (unsigned i = 0; i < 20 && pcpi_cache_count(cache) >= 64; i++)
+	for (unsigned i = 0; i < 20 && pcpi_cache_count(cache) >= PARTS_BATCH; i++)
 		drain_next(free_fresh, 0);
-	cr_expect_lt(pcpi_cache_count(cache), 64);
+	cr_expect_lt(pcpi_cache_count(cache), PARTS_BATCH);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_HIGH], 1);
-	cr_expect_lt(drain_next(free_fresh, 0).count, 2 * 64);
+	cr_expect_lt(drain_next(free_fresh, 0).count, 2 * PARTS_BATCH);
 }
 
 /* ---- Others --------------------------------------------------------------------- */
@@ -552,5 +552,5 @@ Test(pcp_tune, first_look_of_a_freer_comes_with_the_full_batch)
 {
 	make((struct parts_spec){0});
 	/* One of the batch goes to the front, which has no limit. */
-	cr_expect_eq(cache->list[0].ring.limit, 64 - 1);
+	cr_expect_eq(cache->list[0].ring.limit, PARTS_BATCH - 1);
 }

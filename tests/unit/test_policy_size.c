@@ -477,16 +477,19 @@ Test(policy_size, pageset_random_inputs_stay_within_the_share)
 Test(policy_size, depot_batch_shrinks_only_for_many_threads)
 {
 	/* 16 MiB: 1/8 is 512 pages. */
+	cr_expect_eq(pcpi_policy_depot_batch(1, 4096), 256);
+	cr_expect_eq(pcpi_policy_depot_batch(2, 4096), 128);
+	cr_expect_eq(pcpi_policy_depot_batch(3, 4096), 64);
 	cr_expect_eq(pcpi_policy_depot_batch(4, 4096), 64);
 	cr_expect_eq(pcpi_policy_depot_batch(5, 4096), 32);
 	cr_expect_eq(pcpi_policy_depot_batch(8, 4096), 32);
 	cr_expect_eq(pcpi_policy_depot_batch(9, 4096), 8);
 	cr_expect_eq(pcpi_policy_depot_batch(1000, 4096), 8);
-	/* Two threads of a packet pool keep the full batch. */
-	cr_expect_eq(pcpi_policy_depot_batch(2, 16 * MIB / (4 * KIB)), 64);
+	/* 64 MiB and two threads have the full batch. */
+	cr_expect_eq(pcpi_policy_depot_batch(2, 64 * MIB / (4 * KIB)), 256);
 	cr_expect_eq(pcpi_policy_depot_batch(0, 0), 8);
 	cr_expect_eq(pcpi_policy_depot_batch(UINT32_MAX, UINT64_C(1) << 40), 8);
-	cr_expect_eq(pcpi_policy_depot_batch(1000000, UINT64_C(1) << 40), 64);
+	cr_expect_eq(pcpi_policy_depot_batch(1000000, UINT64_C(1) << 40), 256);
 }
 
 Test(policy_size, depot_blocks_are_at_least_four_of_a_high_order)
