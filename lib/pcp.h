@@ -151,6 +151,12 @@ struct pcpi_cache {
 	void *front;		     /* o: a block, NULL or PCPI_FRONT_OFF */
 	uint64_t first_pfn, nr_pfns; /* c: of the zone */
 	struct pcpi_pcp_list list[PCPI_PCP_ORDERS]; /* o */
+	/* Of env, for pcpalloc/inline.h, whose struct ends here. */
+	char *base;	       /* c */
+	char *start;	       /* c: address of first_pfn */
+	const uint8_t *orders; /* c: from first_pfn on */
+	uint32_t page_shift;   /* c */
+	uint32_t wide;	       /* c: convert.h */
 
 	struct pcpi_pcp_env *env;   /* c */
 	struct pcpi_zone *zone;	    /* c */

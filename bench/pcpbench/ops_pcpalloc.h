@@ -8,6 +8,9 @@
 #ifndef BENCH_OPS_PCPALLOC_H
 #define BENCH_OPS_PCPALLOC_H
 
+#if OPS_INLINE
+#include <pcpalloc/inline.h>
+#endif
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 #include <string.h>
@@ -26,6 +29,9 @@ struct ops_shared {
 
 struct ops {
 	struct pcpa_heap *heap;
+#if OPS_INLINE
+	struct pcpa_cache cache;
+#endif
 };
 
 static inline int ops_backing_note(const struct pcpa_arena_info *a, void *arg)
@@ -64,6 +70,9 @@ static inline void ops_close(struct ops_shared *s)
 static inline void ops_attach(struct ops *o, struct ops_shared *s)
 {
 	o->heap = s->heap;
+#if OPS_INLINE
+	o->cache = pcpa_cache_self(s->heap);
+#endif
 }
 
 static inline void ops_detach(struct ops *o)
@@ -71,6 +80,32 @@ static inline void ops_detach(struct ops *o)
 	pcpa_thread_flush(o->heap);
 }
 
+#if OPS_INLINE
+static inline void *ops_take(struct ops *o, unsigned order)
+{
+	return pcpa_cache_alloc(&o->cache, order, 0);
+}
+
+static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+{
+	return pcpa_cache_alloc_bulk(&o->cache, 0, 0, blocks, n);
+}
+
+static inline void ops_give(struct ops *o, void *block, unsigned order)
+{
+	(void)order;
+	pcpa_cache_free(&o->cache, block);
+}
+
+static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+{
+#if OPS_SIZED
+	pcpa_cache_free_bulk_sized(&o->cache, 0, blocks, n);
+#else
+	pcpa_cache_free_bulk(&o->cache, blocks, n);
+#endif
+}
+#else
 static inline void *ops_take(struct ops *o, unsigned order)
 {
 	return pcpa_alloc(o->heap, order, 0);
@@ -102,6 +137,7 @@ static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	pcpa_free_bulk(o->heap, blocks, n);
 }
+#endif
 #endif
 
 static inline void ops_drain(struct ops_shared *s)
