@@ -8,33 +8,34 @@
  *     void *block = pcpa_cache_alloc(&cache, 0, 0);
  *     pcpa_cache_free(&cache, block);
  *
- * The calls mean what pcpa_alloc(), pcpa_free() and their bulk forms mean; each
- * makes that call itself where it can't be served here: the cache is empty or
- * full, somebody drains it, the block is another node's, the caller is a signal
- * handler that interrupted such a call, the heap is watched (PCPA_HEAP_CHECKS), or
- * the library is another one than the header is from (below).  Blocks may be
- * allocated one way and freed the other.  errno is as there.
+ * Each call means what the one of pcpalloc.h with `heap` instead of `cache` means,
+ * errors, errno and statistics included, and makes that call where it can't be
+ * served here: the list is empty, or at the length at which the library looks at it;
+ * the block is no block of the cache's node; somebody drains the cache or has disabled it; a signal
+ * handler interrupted its thread here; the heap is watched (PCPA_HEAP_CHECKS), or
+ * the kernel refuses membarrier; or the library has another struct (below).  What was
+ * allocated one way may be freed the other.
  *
- * A handle belongs to the thread that has made it, and to nobody else, until the
- * thread ends or the heap is destroyed.  It is a value: it may be copied, kept in a
- * thread-local variable or on the stack, and made as often as one likes.  Destructors
- * of thread-specific data must not use one.  Signal handlers may use that of their thread.
- * After a fork the child's handle works as calls do there.  A thread that moves
- * to another node should make a new one: the old is good, but its hits grow
- * rare.  Programs that are compiled without optimization and without NDEBUG, or
- * with PCPA_INLINE_DEBUG and without NDEBUG, assert that the caller is the owner.
+ * A handle belongs to the thread that made it, until the thread ends or the heap
+ * is destroyed; it must not be given to another thread.  It is a value: keep
+ * it in a local variable of the loop that uses it, where its pointer stays in a
+ * register (a pair took 1.9 ns so, and 2.4 where it was read from memory each time).  It may be copied, and made anew at any time.
+ * Destructors of thread-specific data make calls instead.  Signal handlers may use
+ * their thread's.  In a fork's child the handle of the thread that forked does as
+ * the calls do.  A thread that moves to another node makes a new one: the old is as
+ * good as calls, and no better.  Where NDEBUG is not defined, and either
+ * PCPA_INLINE_DEBUG is or the compiler doesn't optimize, each use asserts that the
+ * caller is the owner.
  *
- * struct pcpa_inline_cache is what the program knows of the library's inside: it
- * is frozen, and has a version.  pcpa_cache_self() asks the library for it by
- * version and size; a library that has another answers NULL, and everything here
- * becomes a call.  So a program may run with an older or newer library.
+ * struct pcpa_inline_cache is all that a program knows of the inside of the library.
+ * It is frozen: a change is a new version.  pcpa_cache_self() asks
+ * for it by version and size, and a library with another one has the program make
+ * calls.
  *
- * Cost: a pair some 20 instructions less than through two calls.  In bulk the
- * conversion uses AVX2 where the program is compiled for it, and from
- * PCPA_INLINE_BULK blocks on where it is not the library's call, which looks at
- * the processor.
- *
- * gcc 9 or clang 9 and later; C99, C++98.
+ * Cost: a hit has no call, lock or atomic read-modify-write; an alloc is some 15
+ * instructions of x86-64, a free some 20.  In bulk AVX2 is used where the
+ * program is compiled for it, and else in functions of their own if the processor
+ * has it.  gcc 9 or clang 11 and later; C99, C++98.
  */
 #ifndef PCPALLOC_INLINE_H
 #define PCPALLOC_INLINE_H
@@ -43,7 +44,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #if !defined(NDEBUG) && (defined(PCPA_INLINE_DEBUG) || !defined(__OPTIMIZE__))
+#define PCPA_INLINE_OWNER 1
 #include <assert.h>
+#else
+#define PCPA_INLINE_OWNER 0
 #endif
 
 #include <pcpalloc/pcpalloc.h>
@@ -61,7 +65,7 @@ extern "C" {
 
 #define PCPA_INLINE_ORDERS 4u
 
-/* Bulk calls of more blocks are calls. */
+/* More blocks at once are a call. */
 #define PCPA_INLINE_BULK 256u
 
 /* One order's blocks, as page indices: slots[tail & mask] .. slots[(head - 1) & mask],
@@ -78,10 +82,10 @@ struct pcpa_inline_list {
 	uint64_t allocs;
 };
 
-/* The first lines of a thread's cache.  Not for programs: see the functions. */
+/* The first lines of a thread's cache, for the functions below only. */
 struct pcpa_inline_cache {
-	uint8_t busy;  /* set by the owner while it is inside */
-	uint8_t claim; /* not 0: the owner must not go inside */
+	uint8_t busy;  /* the mark: the owner is inside */
+	uint8_t claim; /* not 0: it must not be */
 	uint8_t reserved[6];
 	void *front; /* one block of order 0 as an address; NULL; or 1: off */
 	uint64_t first, pages; /* page indices of the cache's node */
@@ -93,17 +97,20 @@ struct pcpa_inline_cache {
 	uint32_t wide; /* the processor has AVX2 */
 };
 
-/* A handle. */
+/* A handle; its fields are not for programs. */
 struct pcpa_cache {
 	struct pcpa_heap *heap;
-	struct pcpa_inline_cache *inside; /* NULL: calls only */
-	const void *thread;
+	struct pcpa_inline_cache *inside;
+	const void *thread; /* an address that no other thread has */
 };
 
 /*
- * The calling thread's cache, which is made at need; NULL where version or bytes
- * are not the library's, memory is short, the heap is NULL, or the call is nested
- * in another one (signal handlers).  For pcpa_cache_self().
+ * For pcpa_cache_self(): the calling thread's cache of the heap and its node, made at
+ * need.  NULL, with nothing done, where version or bytes are not the library's,
+ * without a heap, and in a forked child of one without PCPA_HEAP_COW; NULL also where a
+ * cache can't be made: memory is short, the thread is past its end, or the caller is a signal handler
+ * that interrupted the library before its thread had one.  Leaves errno alone.
+ * Cost: as a thread's first call; else some 20 ns.
  */
 struct pcpa_inline_cache *pcpa_inline_bind(struct pcpa_heap *heap,
 					   unsigned version, size_t bytes);
@@ -152,7 +159,22 @@ static const struct pcpa_inline_cache pcpa_inline_none_
 		 {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}},
 		0, 0, 0, 0, 0};
 
-/* Sets the mark; 0: must not, and nothing has changed. */
+/* The handle's cache. */
+PCPA_INLINE struct pcpa_inline_cache *pcpa_inline_of_(const struct pcpa_cache *c)
+{
+#if PCPA_INLINE_OWNER
+	assert(c->thread == (const void *)&errno && "another thread's pcpa_cache");
+#endif
+	return c->inside;
+}
+
+/*
+ * The mark and the claim: docs/memory-order.md of the library has the proof.  Sets
+ * the mark; 0: the call must be made, and nothing has changed.  Only this thread
+ * writes `busy`: set means that we are a signal handler that interrupted it inside.
+ * The store is ordered before the load by who claims, who has every processor
+ * pass a barrier in between; the acquire pairs with the end of a claim.
+ */
 PCPA_INLINE int pcpa_inline_enter_(struct pcpa_inline_cache *in)
 {
 	if (pcpa_inline_unlikely_(in->busy))
@@ -166,16 +188,22 @@ PCPA_INLINE int pcpa_inline_enter_(struct pcpa_inline_cache *in)
 	return 0;
 }
 
+/* The release pairs with who waits for the mark. */
 PCPA_INLINE void pcpa_inline_leave_(struct pcpa_inline_cache *in)
 {
 	__atomic_store_n(&in->busy, 0, __ATOMIC_RELEASE);
 }
 
+/* After the blocks have left, or statistics would show too many.  The mark is set, so
+ * nobody else counts; a plain addition is one instruction, an atomic one isn't. */
 PCPA_INLINE void pcpa_inline_count_(struct pcpa_inline_list *list, uint64_t n)
 {
-	__atomic_store_n(&list->allocs,
-			 __atomic_load_n(&list->allocs, __ATOMIC_RELAXED) + n,
-			 __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+#if PCPA_INLINE_TSAN
+	__atomic_store_n(&list->allocs, list->allocs + n, __ATOMIC_RELAXED);
+#else
+	list->allocs += n;
+#endif
 }
 
 /* The mark is set: a block of the list, or NULL. */
@@ -282,7 +310,8 @@ PCPA_INLINE int pcpa_inline_single_(const struct pcpa_inline_cache *in,
 }
 
 #if defined(__x86_64__)
-#define PCPA_INLINE_WIDE_MIN 8u
+/* Below, its latency is more than it saves. */
+#define PCPA_INLINE_WIDE_MIN 16u
 
 typedef uint64_t pcpa_inline_u64x4_
 	__attribute__((vector_size(32), aligned(8), may_alias));
@@ -328,7 +357,7 @@ pcpa_inline_pages4_(const struct pcpa_inline_cache *in, void *const *blocks,
 			__builtin_convertvector(off >> shift,
 						pcpa_inline_u32x4_) + first;
 	}
-	low = (low & ((UINT64_C(1) << shift) - 1)) | (signs >> 63);
+	low = (low & (((uint64_t)1 << shift) - 1)) | (signs >> 63);
 	return (low[0] | low[1] | low[2] | low[3]) == 0;
 }
 
@@ -429,6 +458,10 @@ PCPA_INLINE int pcpa_inline_push_bulk_(struct pcpa_inline_cache *in,
 
 /* ---- Calls ------------------------------------------------------------------ */
 
+/*
+ * A handle to the calling thread's cache, which is made at need.  Never fails: where
+ * pcpa_inline_bind() has none, every use of the handle is a call.
+ */
 PCPA_INLINE struct pcpa_cache pcpa_cache_self(struct pcpa_heap *heap)
 {
 	struct pcpa_cache c;
@@ -443,10 +476,18 @@ PCPA_INLINE struct pcpa_cache pcpa_cache_self(struct pcpa_heap *heap)
 	return c;
 }
 
+/* Whether hits are served without a call, unless the heap is watched or its
+ * caches are disabled. */
+PCPA_INLINE int pcpa_cache_is_inline(const struct pcpa_cache *c)
+{
+	return pcpa_inline_of_(c)->pages > 0;
+}
+
+/* As pcpa_alloc().  Calls where flags are set, and above order 3. */
 PCPA_INLINE void *pcpa_cache_alloc(const struct pcpa_cache *c, unsigned order,
 				   unsigned flags)
 {
-	struct pcpa_inline_cache *in = c->inside;
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
 	void *block;
 
 	if (pcpa_inline_likely_((flags == 0) & (order < PCPA_INLINE_ORDERS)) &&
@@ -466,9 +507,10 @@ PCPA_INLINE void *pcpa_cache_alloc(const struct pcpa_cache *c, unsigned order,
 	return pcpa_alloc(c->heap, order, flags);
 }
 
+/* As pcpa_free(): what is no block is refused and counted there. */
 PCPA_INLINE void pcpa_cache_free(const struct pcpa_cache *c, void *block)
 {
-	struct pcpa_inline_cache *in = c->inside;
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
 	uint64_t page;
 
 	if (!pcpa_inline_page_(in, block, &page) ||
@@ -478,10 +520,11 @@ PCPA_INLINE void pcpa_cache_free(const struct pcpa_cache *c, void *block)
 		pcpa_free(c->heap, block);
 }
 
+/* As pcpa_free_sized(), whose requirements it has. */
 PCPA_INLINE void pcpa_cache_free_sized(const struct pcpa_cache *c, void *block,
 				       unsigned order)
 {
-	struct pcpa_inline_cache *in = c->inside;
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
 	uint64_t page;
 
 	if (!pcpa_inline_page_(in, block, &page) ||
@@ -489,11 +532,13 @@ PCPA_INLINE void pcpa_cache_free_sized(const struct pcpa_cache *c, void *block,
 		pcpa_free_sized(c->heap, block, order);
 }
 
+/* As pcpa_alloc_bulk().  Calls where the cache has fewer than n, n is above 256, flags are
+ * set, or the order is above 3. */
 PCPA_INLINE size_t pcpa_cache_alloc_bulk(const struct pcpa_cache *c,
 					 unsigned order, unsigned flags,
 					 void **blocks, size_t n)
 {
-	struct pcpa_inline_cache *in = c->inside;
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
 	int done;
 
 	if (pcpa_inline_likely_((flags == 0) & (order < PCPA_INLINE_ORDERS) &
@@ -511,7 +556,7 @@ PCPA_INLINE size_t pcpa_cache_alloc_bulk(const struct pcpa_cache *c,
 PCPA_INLINE int pcpa_inline_give_bulk_(const struct pcpa_cache *c, unsigned order,
 				       int sized, void **blocks, size_t n)
 {
-	struct pcpa_inline_cache *in = c->inside;
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
 	int done;
 
 	if (pcpa_inline_unlikely_((n > PCPA_INLINE_BULK) |
@@ -524,6 +569,8 @@ PCPA_INLINE int pcpa_inline_give_bulk_(const struct pcpa_cache *c, unsigned orde
 	return done;
 }
 
+/* As pcpa_free_bulk().  Calls unless all are blocks of order 0 and of the cache's
+ * node, and there are at most 256. */
 PCPA_INLINE void pcpa_cache_free_bulk(const struct pcpa_cache *c, void **blocks,
 				      size_t n)
 {
@@ -531,6 +578,7 @@ PCPA_INLINE void pcpa_cache_free_bulk(const struct pcpa_cache *c, void **blocks,
 		pcpa_free_bulk(c->heap, blocks, n);
 }
 
+/* As pcpa_free_bulk_sized(), and pcpa_free_sized() for what it requires. */
 PCPA_INLINE void pcpa_cache_free_bulk_sized(const struct pcpa_cache *c,
 					    unsigned order, void **blocks, size_t n)
 {
