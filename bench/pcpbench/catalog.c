@@ -65,7 +65,7 @@ const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS] = {
 	{"pcpalloc", "this library, shared", NULL},
 	{"pcpalloc-static", "this library, static", NULL},
 	{"pcpalloc-sized", "this library, shared, frees told the order", NULL},
-	{"pcpalloc-inline", "this library, shared, hits inlined", NULL},
+	{"pcpalloc-inline", "this library, shared, hits inlined, frees told the order", NULL},
 	{"calls", "two empty calls into a shared library: the floor", NULL},
 	{"limit", "array stack inlined; two rings where threads differ", NULL},
 	{"tcmalloc", "malloc and free (gperftools, minimal)",

@@ -7,7 +7,7 @@
  * the allocator as a program linked with it does, with no pointer in between.
  *
  *   struct ops_shared   what one process has of it (a heap, a lock)
- *   struct ops          what one thread has of it; copied by nobody
+ *   struct ops          what one thread has of it; copied where OPS_VALUE says so
  *
  *   int    ops_open(shared, mib, text, size)  0, or -1 with the reason in text;
  *                                             else what the memory is made of
@@ -25,6 +25,8 @@
  *   OPS_ORDER     ops_give reads the order
  *   OPS_COALESCE  ops_drain(shared): all that is free has merged afterwards
  *   OPS_COUNTERS  ops_counters(shared, out): running totals
+ *   OPS_VALUE     (0 where not stated) struct ops is only read, and loops keep a copy
+ *                 in local variables, as a program would
  */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
@@ -42,6 +44,10 @@
 #define OPS_ORDERS 4
 
 #include BENCH_OPS
+
+#ifndef OPS_VALUE
+#define OPS_VALUE 0
+#endif
 
 #if !OPS_BULK
 static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)

@@ -3,7 +3,8 @@
  * ops_pcpalloc.h - libpcpalloc through its public interface.
  *
  * The heap is of fixed size and populated when it opens, so that no repetition
- * pays for growth.  OPS_SIZED picks the frees that are told the order.
+ * pays for growth.  OPS_SIZED picks the frees that are told the order, OPS_INLINE
+ * the hits of pcpalloc/inline.h.
  */
 #ifndef BENCH_OPS_PCPALLOC_H
 #define BENCH_OPS_PCPALLOC_H
@@ -22,6 +23,7 @@
 #define OPS_ORDER OPS_SIZED
 #define OPS_COALESCE 1
 #define OPS_COUNTERS 1
+#define OPS_VALUE 1
 
 struct ops_shared {
 	struct pcpa_heap *heap;
@@ -81,63 +83,42 @@ static inline void ops_detach(struct ops *o)
 }
 
 #if OPS_INLINE
-static inline void *ops_take(struct ops *o, unsigned order)
-{
-	return pcpa_cache_alloc(&o->cache, order, 0);
-}
-
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
-{
-	return pcpa_cache_alloc_bulk(&o->cache, 0, 0, blocks, n);
-}
-
-static inline void ops_give(struct ops *o, void *block, unsigned order)
-{
-	(void)order;
-	pcpa_cache_free(&o->cache, block);
-}
-
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
-{
-#if OPS_SIZED
-	pcpa_cache_free_bulk_sized(&o->cache, 0, blocks, n);
+#define OPS_CALL(name, o, ...) pcpa_cache_##name(&(o)->cache, __VA_ARGS__)
 #else
-	pcpa_cache_free_bulk(&o->cache, blocks, n);
+#define OPS_CALL(name, o, ...) pcpa_##name((o)->heap, __VA_ARGS__)
 #endif
-}
-#else
+
 static inline void *ops_take(struct ops *o, unsigned order)
 {
-	return pcpa_alloc(o->heap, order, 0);
+	return OPS_CALL(alloc, o, order, 0);
 }
 
 static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
-	return pcpa_alloc_bulk(o->heap, 0, 0, blocks, n);
+	return OPS_CALL(alloc_bulk, o, 0, 0, blocks, n);
 }
 
 #if OPS_SIZED
 static inline void ops_give(struct ops *o, void *block, unsigned order)
 {
-	pcpa_free_sized(o->heap, block, order);
+	OPS_CALL(free_sized, o, block, order);
 }
 
 static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
-	pcpa_free_bulk_sized(o->heap, 0, blocks, n);
+	OPS_CALL(free_bulk_sized, o, 0, blocks, n);
 }
 #else
 static inline void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)order;
-	pcpa_free(o->heap, block);
+	OPS_CALL(free, o, block);
 }
 
 static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
-	pcpa_free_bulk(o->heap, blocks, n);
+	OPS_CALL(free_bulk, o, blocks, n);
 }
-#endif
 #endif
 
 static inline void ops_drain(struct ops_shared *s)
