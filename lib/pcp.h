@@ -139,7 +139,8 @@ struct pcpi_cache_idle {
 /* o: owner (C1), or the drainer; c: fixed; a: atomic; r: owner, read by anyone; t:
  * who ticks, under the drain lock. */
 struct pcpi_cache {
-	/* First line: all that a hit of order 0 reads and writes. */
+	/* First line: all that a hit of order 0 reads and writes.  What begins here
+	 * is frozen as struct pcpa_inline_cache (api_inline.c). */
 	union {
 		struct {
 			uint8_t busy;	 /* a: set by the owner only */

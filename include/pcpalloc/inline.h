@@ -8,34 +8,36 @@
  *     void *block = pcpa_cache_alloc(&cache, 0, 0);
  *     pcpa_cache_free(&cache, block);
  *
- * Each call means what the one of pcpalloc.h with `heap` instead of `cache` means,
- * errors, errno and statistics included, and makes that call where it can't be
- * served here: the list is empty, or at the length at which the library looks at it;
- * the block is no block of the cache's node; somebody drains the cache or has disabled it; a signal
- * handler interrupted its thread here; the heap is watched (PCPA_HEAP_CHECKS), or
- * the kernel refuses membarrier; or the library has another struct (below).  What was
- * allocated one way may be freed the other.
+ * Each call means what the one of pcpalloc.h with `heap` instead of `cache`
+ * means, errors, errno and statistics included, and makes that call where it
+ * can't be served here: the list is empty, or at the length at which the
+ * library looks at it; the block is none of the cache's node; somebody drains
+ * the cache or has disabled it; a signal handler interrupted its thread here;
+ * the heap is watched (PCPA_HEAP_CHECKS), or the kernel refuses membarrier; or
+ * the library has another struct (below).  What was allocated one way may be
+ * freed the other.
  *
- * A handle belongs to the thread that made it, until the thread ends or the heap
- * is destroyed; it must not be given to another thread.  It is a value: keep
- * it in a local variable of the loop that uses it, where its pointer stays in a
- * register (a pair took 1.9 ns so, and 2.4 where it was read from memory each time).  It may be copied, and made anew at any time.
- * Destructors of thread-specific data make calls instead.  Signal handlers may use
- * their thread's.  In a fork's child the handle of the thread that forked does as
- * the calls do.  A thread that moves to another node makes a new one: the old is as
+ * A handle belongs to the thread that made it, until the thread ends or the
+ * heap is destroyed; it must not be given to another thread.  It is a value,
+ * which may be copied and made anew at any time.  Keep it in a local variable
+ * of the loop that uses it, where its pointer stays in a register: a pair took
+ * 1.7 ns so, and 2.4 where it was read from memory each time.  Destructors of
+ * thread-specific data make calls instead.  Signal handlers may use their
+ * thread's.  In a fork's child the handle of the thread that forked does as the
+ * calls do.  A thread that moves to another node makes a new one: the old is as
  * good as calls, and no better.  Where NDEBUG is not defined, and either
- * PCPA_INLINE_DEBUG is or the compiler doesn't optimize, each use asserts that the
- * caller is the owner.
+ * PCPA_INLINE_DEBUG is or the compiler doesn't optimize, each use asserts that
+ * the caller is the owner.
  *
- * struct pcpa_inline_cache is all that a program knows of the inside of the library.
- * It is frozen: a change is a new version.  pcpa_cache_self() asks
- * for it by version and size, and a library with another one has the program make
- * calls.
+ * struct pcpa_inline_cache is all that a program knows of the inside of the
+ * library.  It is frozen: a change is a new version.  pcpa_cache_self() asks
+ * for it by version and size, and a library with another one has the program
+ * make calls.
  *
- * Cost: a hit has no call, lock or atomic read-modify-write; an alloc is some 15
- * instructions of x86-64, a free some 20.  In bulk AVX2 is used where the
- * program is compiled for it, and else in functions of their own if the processor
- * has it.  gcc 9 or clang 11 and later; C99, C++98.
+ * Cost: a hit has no call, lock or atomic read-modify-write; an alloc is some
+ * 15 instructions of x86-64, a free some 20.  In bulk AVX2 is used where the
+ * program is compiled for it, and else in functions of their own if the
+ * processor has it.  gcc 9 or clang 11 and later; C99, C++98.
  */
 #ifndef PCPALLOC_INLINE_H
 #define PCPALLOC_INLINE_H
@@ -68,8 +70,8 @@ extern "C" {
 /* More blocks at once are a call. */
 #define PCPA_INLINE_BULK 256u
 
-/* One order's blocks, as page indices: slots[tail & mask] .. slots[(head - 1) & mask],
- * of which the last goes out first. */
+/* One order's blocks, as page indices: slots[tail & mask] to
+ * slots[(head - 1) & mask], of which the last goes out first. */
 struct pcpa_inline_list {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	uint32_t tail, head;
@@ -105,11 +107,12 @@ struct pcpa_cache {
 };
 
 /*
- * For pcpa_cache_self(): the calling thread's cache of the heap and its node, made at
- * need.  NULL, with nothing done, where version or bytes are not the library's,
- * without a heap, and in a forked child of one without PCPA_HEAP_COW; NULL also where a
- * cache can't be made: memory is short, the thread is past its end, or the caller is a signal handler
- * that interrupted the library before its thread had one.  Leaves errno alone.
+ * For pcpa_cache_self(): the calling thread's cache of the heap and its node,
+ * made at need.  NULL, with nothing done, where version or bytes are not the
+ * library's, without a heap, and in a forked child of one without
+ * PCPA_HEAP_COW; NULL also where a cache can't be made: memory is short, the
+ * thread is past its end, or the caller is a signal handler that interrupted
+ * the library before its thread had one.  Leaves errno alone.
  * Cost: as a thread's first call; else some 20 ns.
  */
 struct pcpa_inline_cache *pcpa_inline_bind(struct pcpa_heap *heap,
@@ -194,8 +197,9 @@ PCPA_INLINE void pcpa_inline_leave_(struct pcpa_inline_cache *in)
 	__atomic_store_n(&in->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* After the blocks have left, or statistics would show too many.  The mark is set, so
- * nobody else counts; a plain addition is one instruction, an atomic one isn't. */
+/* After the blocks have left, or statistics would show too many.  The mark is
+ * set, so nobody else counts; a plain addition is one instruction, an atomic one
+ * isn't. */
 PCPA_INLINE void pcpa_inline_count_(struct pcpa_inline_list *list, uint64_t n)
 {
 	__atomic_signal_fence(__ATOMIC_RELEASE);
@@ -532,8 +536,8 @@ PCPA_INLINE void pcpa_cache_free_sized(const struct pcpa_cache *c, void *block,
 		pcpa_free_sized(c->heap, block, order);
 }
 
-/* As pcpa_alloc_bulk().  Calls where the cache has fewer than n, n is above 256, flags are
- * set, or the order is above 3. */
+/* As pcpa_alloc_bulk().  Calls where the cache has fewer than n, n is above 256,
+ * flags are set, or the order is above 3. */
 PCPA_INLINE size_t pcpa_cache_alloc_bulk(const struct pcpa_cache *c,
 					 unsigned order, unsigned flags,
 					 void **blocks, size_t n)
