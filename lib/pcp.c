@@ -3,6 +3,7 @@
 #include "pcp.h"
 
 #include "bits.h"
+#include "convert.h"
 #include "nest.h"
 #include "pcp_tune.h"
 #include "sys/sys.h"
@@ -72,6 +73,11 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 	c->zone = zone;
 	c->first_pfn = zone->first_pfn;
 	c->nr_pfns = zone->nr_pfns;
+	c->base = env->base;
+	c->start = env->base + (c->first_pfn << env->page_shift);
+	c->orders = env->orders + c->first_pfn;
+	c->page_shift = env->page_shift;
+	c->wide = pcpi_convert_wide();
 	c->by_mark = 1; /* until it has an owner who can do without */
 	c->claim = env->exchange || env->watched ? PCPI_CLAIM_SLOW : 0;
 	c->peers = (struct pcpi_cache **)(void *)at;

@@ -141,7 +141,8 @@ struct pcpi_cache_idle {
 /* o: owner (C1), or the drainer; c: fixed; a: atomic; r: owner, read by anyone; t:
  * who ticks, under the drain lock. */
 struct pcpi_cache {
-	/* First line: all that a hit of order 0 reads and writes. */
+	/* First line: all that a hit of order 0 reads and writes.  What begins here
+	 * is frozen as struct pcpa_inline_cache (api_inline.c). */
 	union {
 		struct {
 			uint8_t busy;	 /* a: set by the owner only */
@@ -153,6 +154,12 @@ struct pcpi_cache {
 	void *front;		     /* o: a block, NULL or PCPI_FRONT_OFF */
 	uint64_t first_pfn, nr_pfns; /* c: of the zone */
 	struct pcpi_pcp_list list[PCPI_PCP_ORDERS]; /* o */
+	/* Of env, for pcpalloc/inline.h, whose struct ends here. */
+	char *base;	       /* c */
+	char *start;	       /* c: address of first_pfn */
+	const uint8_t *orders; /* c: from first_pfn on */
+	uint32_t page_shift;   /* c */
+	uint32_t wide;	       /* c: convert.h */
 
 	struct pcpi_pcp_env *env;   /* c */
 	struct pcpi_zone *zone;	    /* c */

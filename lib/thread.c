@@ -457,6 +457,9 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);
 		entry_clear(self, heap);
+		/* What inline.h's handles point to turns them to calls. */
+		pcpi_list_each(c, &heap->caches, registry)
+			pcpi_cache_off(c, true);
 		return;
 	}
 	pcpi_list_each(c, &heap->caches, registry) {

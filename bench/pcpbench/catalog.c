@@ -67,6 +67,8 @@ const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS] = {
 	{.name = "pcpalloc-static", .what = "this library, static"},
 	{.name = "pcpalloc-sized",
 	 .what = "this library, shared, frees told the order"},
+	{.name = "pcpalloc-inline",
+	 .what = "this library, shared, hits inlined, frees told the order"},
 	{.name = "calls",
 	 .what = "two empty calls into a shared library: the floor"},
 	{.name = "limit",

@@ -40,7 +40,7 @@ struct bench_workload_info {
 	bool counts_blocks;      /* a count of blocks, not a time */
 };
 
-enum { BENCH_ALLOCATORS = 19 };
+enum { BENCH_ALLOCATORS = 20 };
 
 struct bench_allocator_info {
 	const char *name;

@@ -7,7 +7,7 @@
  * the allocator as a program linked with it does, with no pointer in between.
  *
  *   struct ops_shared   what one process has of it (a heap, a lock)
- *   struct ops          what one thread has of it; copied by nobody
+ *   struct ops          what one thread has of it; copied where OPS_VALUE says so
  *
  *   int    ops_open(shared, mib, text, size)  0, or -1 with the reason in text;
  *                                             else what the memory is made of
@@ -26,6 +26,8 @@
  *   OPS_COALESCE  ops_drain(shared): all that is free has merged afterwards
  *   OPS_COUNTERS  ops_counters(shared, out): running totals
  *   OPS_MIXED     0: blocks of one size only (1 where it is not stated)
+ *   OPS_VALUE     (1 where not stated) struct ops is only read, and loops keep a copy
+ *                 in local variables, as a program would
  */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
@@ -46,6 +48,10 @@
 
 #ifndef OPS_MIXED
 #define OPS_MIXED 1
+#endif
+
+#ifndef OPS_VALUE
+#define OPS_VALUE 1
 #endif
 
 #if !OPS_BULK

@@ -25,6 +25,7 @@
 #define OPS_ORDER 1
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
+#define OPS_VALUE 0
 
 enum { LIMIT_BLOCKS = 8192 };
 

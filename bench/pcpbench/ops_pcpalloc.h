@@ -3,11 +3,15 @@
  * ops_pcpalloc.h - libpcpalloc through its public interface.
  *
  * The heap is of fixed size and populated when it opens, so that no repetition
- * pays for growth.  OPS_SIZED picks the frees that are told the order.
+ * pays for growth.  OPS_SIZED picks the frees that are told the order, OPS_INLINE
+ * the hits of pcpalloc/inline.h.
  */
 #ifndef BENCH_OPS_PCPALLOC_H
 #define BENCH_OPS_PCPALLOC_H
 
+#if OPS_INLINE
+#include <pcpalloc/inline.h>
+#endif
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 #include <string.h>
@@ -26,6 +30,9 @@ struct ops_shared {
 
 struct ops {
 	struct pcpa_heap *heap;
+#if OPS_INLINE
+	struct pcpa_cache cache;
+#endif
 };
 
 static inline int ops_backing_note(const struct pcpa_arena_info *a, void *arg)
@@ -64,6 +71,9 @@ static inline void ops_close(struct ops_shared *s)
 static inline void ops_attach(struct ops *o, struct ops_shared *s)
 {
 	o->heap = s->heap;
+#if OPS_INLINE
+	o->cache = pcpa_cache_self(s->heap);
+#endif
 }
 
 static inline void ops_detach(struct ops *o)
@@ -71,36 +81,42 @@ static inline void ops_detach(struct ops *o)
 	pcpa_thread_flush(o->heap);
 }
 
+#if OPS_INLINE
+#define OPS_CALL(name, o, ...) pcpa_cache_##name(&(o)->cache, __VA_ARGS__)
+#else
+#define OPS_CALL(name, o, ...) pcpa_##name((o)->heap, __VA_ARGS__)
+#endif
+
 static inline void *ops_take(struct ops *o, unsigned order)
 {
-	return pcpa_alloc(o->heap, order, 0);
+	return OPS_CALL(alloc, o, order, 0);
 }
 
 static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
-	return pcpa_alloc_bulk(o->heap, 0, 0, blocks, n);
+	return OPS_CALL(alloc_bulk, o, 0, 0, blocks, n);
 }
 
 #if OPS_SIZED
 static inline void ops_give(struct ops *o, void *block, unsigned order)
 {
-	pcpa_free_sized(o->heap, block, order);
+	OPS_CALL(free_sized, o, block, order);
 }
 
 static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
-	pcpa_free_bulk_sized(o->heap, 0, blocks, n);
+	OPS_CALL(free_bulk_sized, o, 0, blocks, n);
 }
 #else
 static inline void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)order;
-	pcpa_free(o->heap, block);
+	OPS_CALL(free, o, block);
 }
 
 static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
-	pcpa_free_bulk(o->heap, blocks, n);
+	OPS_CALL(free_bulk, o, blocks, n);
 }
 #endif
 

@@ -31,25 +31,34 @@ enum {
 
 /* ---- The loops ---- */
 
+#if OPS_VALUE
+#define LANE_OPS(l) struct ops copy = (l)->ops, *o = &copy
+#else
+#define LANE_OPS(l) struct ops *o = &(l)->ops
+#endif
+
 static NOINLINE void pair_run(struct bench_lane *l, size_t iters)
 {
+	LANE_OPS(l);
+
 	for (size_t i = 0; i < iters; i++) {
-		void *p = ops_take(&l->ops, 0);
+		void *p = ops_take(o, 0);
 
 		bench_consume(p);
-		ops_give(&l->ops, p, 0);
+		ops_give(o, p, 0);
 	}
 }
 
 ALWAYS_INLINE void bulk_run(struct bench_lane *l, size_t iters, size_t n)
 {
 	void **blocks = l->blocks;
+	LANE_OPS(l);
 
 	for (size_t i = 0; i < iters; i++) {
-		if (ops_take_bulk(&l->ops, blocks, n) != n)
+		if (ops_take_bulk(o, blocks, n) != n)
 			bench_die("ran out of blocks");
 		bench_consume(blocks);
-		ops_give_bulk(&l->ops, blocks, n);
+		ops_give_bulk(o, blocks, n);
 	}
 }
 
@@ -71,14 +80,15 @@ static NOINLINE void bulk64_run(struct bench_lane *l, size_t iters)
 static NOINLINE void burst_run(struct bench_lane *l, size_t iters, size_t n)
 {
 	void **blocks = l->blocks;
+	LANE_OPS(l);
 
 	for (size_t i = 0; i < iters; i++) {
 		for (size_t k = 0; k < n; k++) {
-			blocks[k] = ops_take(&l->ops, 0);
+			blocks[k] = ops_take(o, 0);
 			bench_consume(blocks[k]);
 		}
 		for (size_t k = 0; k < n; k++)
-			ops_give(&l->ops, blocks[k], 0);
+			ops_give(o, blocks[k], 0);
 	}
 }
 
@@ -97,15 +107,16 @@ ALWAYS_INLINE uint64_t random_next(uint64_t *state)
 static NOINLINE void churn_run(struct bench_lane *l, size_t iters)
 {
 	uint64_t random = l->random;
+	LANE_OPS(l);
 
 	for (size_t i = 0; i < iters; i++) {
 		uint64_t x = random_next(&random);
 		size_t slot = x % LANE_LIVE;
 		unsigned order = (unsigned)(x >> 32) % OPS_ORDERS;
 
-		ops_give(&l->ops, l->blocks[slot],
+		ops_give(o, l->blocks[slot],
 			 OPS_ORDER ? l->orders[slot] : 0);
-		void *p = ops_take(&l->ops, order);
+		void *p = ops_take(o, order);
 
 		bench_consume(p);
 		l->blocks[slot] = p;

@@ -7,8 +7,8 @@
  *
  * All give blocks of page_bytes << order.  pcpalloc's are aligned to their own
  * size, so aligned_alloc() is asked for the same; mmap aligns to a page.
- * pcpalloc allocates each run of equal orders by pcpa_alloc_bulk() and frees a
- * batch by pcpa_free_bulk(), unless `single` is set; glibc and the kernel have
+ * pcpalloc allocates each run of equal orders by pcpa_cache_alloc_bulk() and frees
+ * a batch by pcpa_cache_free_bulk() (inline.h), unless `single` is set; glibc and the kernel have
  * no such calls.  glibc's two columns differ in mallopt() only; having been told
  * once, glibc no longer adapts by itself what it maps singly (128 KiB and more).
  * `none` gives each batch number its own blocks:
@@ -153,8 +153,8 @@ static size_t none_take(struct backend *b, size_t slot, const uint8_t *orders,
 	return n;
 }
 
-static size_t pcpa_take_runs(struct pcpa_heap *heap, const uint8_t *orders,
-			     void **blocks, size_t n)
+static size_t pcpa_take_runs(const struct pcpa_cache *cache,
+			     const uint8_t *orders, void **blocks, size_t n)
 {
 	size_t at = 0;
 
@@ -164,7 +164,8 @@ static size_t pcpa_take_runs(struct pcpa_heap *heap, const uint8_t *orders,
 
 		while (at + run < n && orders[at + run] == orders[at])
 			run++;
-		got = pcpa_alloc_bulk(heap, orders[at], 0, blocks + at, run);
+		got = pcpa_cache_alloc_bulk(cache, orders[at], 0, blocks + at,
+					    run);
 		at += got;
 		if (got < run)
 			break;
@@ -172,13 +173,13 @@ static size_t pcpa_take_runs(struct pcpa_heap *heap, const uint8_t *orders,
 	return at;
 }
 
-static size_t pcpa_take_single(struct pcpa_heap *heap, const uint8_t *orders,
-			       void **blocks, size_t n)
+static size_t pcpa_take_single(const struct pcpa_cache *cache,
+			       const uint8_t *orders, void **blocks, size_t n)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		blocks[i] = pcpa_alloc(heap, orders[i], 0);
+		blocks[i] = pcpa_cache_alloc(cache, orders[i], 0);
 		if (!blocks[i])
 			break;
 	}
@@ -215,15 +216,15 @@ static size_t mmap_take(size_t page_bytes, const uint8_t *orders, void **blocks,
 	return i;
 }
 
-size_t backend_take(struct backend *b, size_t slot, const uint8_t *orders,
-		    void **blocks, size_t n)
+size_t backend_take(struct backend *b, const struct pcpa_cache *cache,
+		    size_t slot, const uint8_t *orders, void **blocks, size_t n)
 {
 	switch (b->kind) {
 	case BACKEND_NONE:
 		return none_take(b, slot, orders, blocks, n);
 	case BACKEND_PCPALLOC:
-		return b->single ? pcpa_take_single(b->heap, orders, blocks, n)
-				 : pcpa_take_runs(b->heap, orders, blocks, n);
+		return b->single ? pcpa_take_single(cache, orders, blocks, n)
+				 : pcpa_take_runs(cache, orders, blocks, n);
 	case BACKEND_GLIBC:
 	case BACKEND_GLIBC_TUNED:
 		return glibc_take(b->page_bytes, orders, blocks, n);
@@ -235,22 +236,23 @@ size_t backend_take(struct backend *b, size_t slot, const uint8_t *orders,
 	return 0;
 }
 
-static void pcpa_give(struct backend *b, void **blocks, size_t n)
+static void pcpa_give(const struct backend *b, const struct pcpa_cache *cache,
+		      void **blocks, size_t n)
 {
 	if (!b->single) {
-		pcpa_free_bulk(b->heap, blocks, n);
+		pcpa_cache_free_bulk(cache, blocks, n);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		pcpa_free(b->heap, blocks[i]);
+		pcpa_cache_free(cache, blocks[i]);
 }
 
-void backend_give(struct backend *b, const uint8_t *orders, void **blocks,
-		  size_t n)
+void backend_give(struct backend *b, const struct pcpa_cache *cache,
+		  const uint8_t *orders, void **blocks, size_t n)
 {
 	switch (b->kind) {
 	case BACKEND_PCPALLOC:
-		pcpa_give(b, blocks, n);
+		pcpa_give(b, cache, blocks, n);
 		break;
 	case BACKEND_GLIBC:
 	case BACKEND_GLIBC_TUNED:

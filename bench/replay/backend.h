@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <pcpalloc/inline.h>
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 
@@ -47,14 +48,16 @@ void backend_release(struct backend *b);
 
 /*
  * Allocates blocks[0..n-1] of the given orders; slot is the number of the
- * batch that they belong to.  Returns how many it got, from the start.
+ * batch that they belong to.  Returns how many it got, from the start.  cache: the
+ * calling thread's of b->heap, or of NULL.
  */
-size_t backend_take(struct backend *b, size_t slot, const uint8_t *orders,
-		    void **blocks, size_t n);
+size_t backend_take(struct backend *b, const struct pcpa_cache *cache,
+		    size_t slot, const uint8_t *orders, void **blocks,
+		    size_t n);
 
 /* Frees them, on whatever thread. */
-void backend_give(struct backend *b, const uint8_t *orders, void **blocks,
-		  size_t n);
+void backend_give(struct backend *b, const struct pcpa_cache *cache,
+		  const uint8_t *orders, void **blocks, size_t n);
 
 /* Most bytes of blocks that `nr_slots` batches of the capture hold at once. */
 size_t backend_bytes_in_flight(const struct capture *c, size_t page_bytes,

@@ -74,6 +74,7 @@ struct pipeline {
 	size_t nr_batches;
 	char error[REPLAY_ERROR_BYTES]; /* by receive only */
 	/* receive */
+	struct pcpa_cache receive_cache;
 	uint64_t nr_sent; /* batches */
 	uint64_t stalls;
 	uint64_t rss_before;
@@ -81,6 +82,7 @@ struct pipeline {
 	/* worker */
 	uint64_t kinds[PACKET_NR_KINDS];
 	/* transmit */
+	struct pcpa_cache transmit_cache;
 	uint64_t nr_out; /* packets */
 	uint64_t digest;
 	struct sample start;
@@ -132,13 +134,15 @@ static bool memory_await(struct pipeline *p, uint64_t had)
 static bool blocks_take(struct pipeline *p, struct batch *b)
 {
 	struct backend *backend = p->setup->backend;
-	size_t got = backend_take(backend, b->slot, b->orders, b->blocks, b->n);
+	size_t got = backend_take(backend, &p->receive_cache, b->slot,
+				  b->orders, b->blocks, b->n);
 
 	while (got < b->n) {
 		uint64_t had = handover_puts(&p->empty);
 
-		got += backend_take(backend, b->slot, b->orders + got,
-				    b->blocks + got, b->n - got);
+		got += backend_take(backend, &p->receive_cache, b->slot,
+				    b->orders + got, b->blocks + got,
+				    b->n - got);
 		if (got == b->n)
 			break;
 		if (!memory_await(p, had)) {
@@ -147,7 +151,8 @@ static bool blocks_take(struct pipeline *p, struct batch *b)
 				 "nothing else in flight: %s",
 				 backend_name(backend->kind), b->orders[got],
 				 strerror(errno));
-			backend_give(backend, b->orders, b->blocks, got);
+			backend_give(backend, &p->receive_cache, b->orders,
+				     b->blocks, got);
 			return false;
 		}
 	}
@@ -231,6 +236,7 @@ static void *receive_main(void *arg)
 	uint64_t warm = start + p->setup->warm_ns;
 	size_t at = 0;
 
+	p->receive_cache = pcpa_cache_self(p->setup->backend->heap);
 	if (!batches_send_until(p, &at, warm) || !batch_send(p, &at, true) ||
 	    !batches_send_until(p, &at, warm + p->setup->run_ns))
 		pipeline_close(p);
@@ -294,7 +300,8 @@ static void batch_transmit(struct pipeline *p, struct batch *b)
 {
 	for (size_t i = 0; i < b->n; i++)
 		p->digest += packet_digest(frame_of(b, i), b->bytes[i]);
-	backend_give(p->setup->backend, b->orders, b->blocks, b->n);
+	backend_give(p->setup->backend, &p->transmit_cache, b->orders, b->blocks,
+		     b->n);
 	p->nr_out += b->n;
 	if (b->mark)
 		p->start = sample_take(p);
@@ -306,6 +313,7 @@ static void *transmit_main(void *arg)
 	void *items[TAKE_MOST];
 	size_t n;
 
+	p->transmit_cache = pcpa_cache_self(p->setup->backend->heap);
 	while ((n = batches_take(&p->to_transmit, &p->empty, items))) {
 		for (size_t k = 0; k < n; k++)
 			batch_transmit(p, items[k]);

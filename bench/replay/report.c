@@ -369,8 +369,8 @@ static void notes_print(const struct report *r)
 	printf("\nMedians of %u round%s in turns; %s.\n", r->options->rounds,
 	       r->options->rounds == 1 ? "" : "s",
 	       r->options->single
-		       ? "pcpalloc by single calls (--single)"
-		       : "pcpalloc by bulk calls, a batch of 32 at a time");
+		       ? "pcpalloc by single calls, inlined (--single)"
+		       : "pcpalloc by bulk calls, inlined, a batch of 32 at a time");
 	printf("Memory: pcpalloc's is what its heap holds, %s pages; the "
 	       "others' is what\nbecame resident while they ran.  "
 	       "Every transmitted byte was verified.\n",

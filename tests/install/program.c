@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * program.c - the smallest program that uses the installed library: one block,
- * written, freed, and its heap destroyed; the versions of headers and library
- * agree.  Built and run by tests/install/installed.
+ * written, freed, another one by a handle to the thread's cache, and its heap
+ * destroyed; the versions of headers and library agree.  Built and run by
+ * tests/install/installed.
  */
+#include <pcpalloc/inline.h>
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 
@@ -21,6 +23,7 @@ int main(void)
 {
 	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_stats stats = PCPA_STATS_INIT;
+	struct pcpa_cache cache;
 	struct pcpa_heap *heap;
 	void *block;
 	int err;
@@ -41,6 +44,10 @@ int main(void)
 	if (err || stats.used_blocks != 1)
 		return fail("pcpa_stats_read", -err);
 	pcpa_free(heap, block);
+	cache = pcpa_cache_self(heap);
+	if (!pcpa_cache_is_inline(&cache))
+		return fail("pcpa_cache_self", 0);
+	pcpa_cache_free(&cache, pcpa_cache_alloc(&cache, 0, 0));
 	err = pcpa_heap_destroy(heap);
 	return err ? fail("pcpa_heap_destroy", -err) : 0;
 }

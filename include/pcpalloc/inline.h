@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * inline.h - the hits of a thread's cache, compiled into the program.  Opt-in:
+ * nothing else of the interface needs it.
+ *
+ *     struct pcpa_cache cache = pcpa_cache_self(heap);    once a thread
+ *
+ *     void *block = pcpa_cache_alloc(&cache, 0, 0);
+ *     pcpa_cache_free(&cache, block);
+ *
+ * Each call means what the one of pcpalloc.h with `heap` instead of `cache`
+ * means, errors, errno and statistics included, and makes that call where it
+ * can't be served here: the list is empty, or at the length at which the
+ * library looks at it; the block is none of the cache's node; somebody drains
+ * the cache or has disabled it; a signal handler interrupted its thread here;
+ * the heap is watched (PCPA_HEAP_CHECKS), or the kernel refuses membarrier; or
+ * the library has another struct (below).  What was allocated one way may be
+ * freed the other.
+ *
+ * A handle belongs to the thread that made it, until the thread ends or the
+ * heap is destroyed; it must not be given to another thread.  It is a value,
+ * which may be copied and made anew at any time.  Keep it in a local variable
+ * of the loop that uses it, where its pointer stays in a register: a pair took
+ * 1.7 ns so, and 2.4 where it was read from memory each time.  Destructors of
+ * thread-specific data make calls instead.  Signal handlers may use their
+ * thread's.  In a fork's child the handle of the thread that forked does as the
+ * calls do.  A thread that moves to another node makes a new one: the old is as
+ * good as calls, and no better.  Where NDEBUG is not defined, and either
+ * PCPA_INLINE_DEBUG is or the compiler doesn't optimize, each use asserts that
+ * the caller is the owner.
+ *
+ * struct pcpa_inline_cache is all that a program knows of the inside of the
+ * library.  It is frozen: a change is a new version.  pcpa_cache_self() asks
+ * for it by version and size, and a library with another one has the program
+ * make calls.
+ *
+ * Cost: a hit has no call, lock or atomic read-modify-write; an alloc is some
+ * 15 instructions of x86-64, a free some 20.  In bulk AVX2 is used where the
+ * program is compiled for it, and else in functions of their own if the
+ * processor has it.  gcc 9 or clang 11 and later; C99, C++98.
+ */
+#ifndef PCPALLOC_INLINE_H
+#define PCPALLOC_INLINE_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#if !defined(NDEBUG) && (defined(PCPA_INLINE_DEBUG) || !defined(__OPTIMIZE__))
+#define PCPA_INLINE_OWNER 1
+#include <assert.h>
+#else
+#define PCPA_INLINE_OWNER 0
+#endif
+
+#include <pcpalloc/pcpalloc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- What is frozen ------------------------------------------------------ */
+
+/* A test may ask for another, to see the calls. */
+#ifndef PCPA_INLINE_VERSION
+#define PCPA_INLINE_VERSION 1u
+#endif
+
+#define PCPA_INLINE_ORDERS 4u
+
+/* More blocks at once are a call. */
+#define PCPA_INLINE_BULK 256u
+
+/* One order's blocks, as page indices: slots[tail & mask] to
+ * slots[(head - 1) & mask], of which the last goes out first. */
+struct pcpa_inline_list {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	uint32_t tail, head;
+#else
+	uint32_t head, tail;
+#endif
+	uint32_t mask;
+	uint32_t limit; /* frees that would bring it to this length are calls */
+	uint32_t *slots;
+	uint64_t allocs;
+};
+
+/* The first lines of a thread's cache, for the functions below only. */
+struct pcpa_inline_cache {
+	uint8_t busy;  /* the mark: the owner is inside */
+	uint8_t claim; /* not 0: it must not be */
+	uint8_t reserved[6];
+	void *front; /* one block of order 0 as an address; NULL; or 1: off */
+	uint64_t first, pages; /* page indices of the cache's node */
+	struct pcpa_inline_list list[PCPA_INLINE_ORDERS];
+	char *base;  /* address of page index 0 */
+	char *start; /* address of page index `first` */
+	const uint8_t *orders; /* [pages] order + 1 where a block begins */
+	uint32_t page_shift;
+	uint32_t wide; /* the processor has AVX2 */
+};
+
+/* A handle; its fields are not for programs. */
+struct pcpa_cache {
+	struct pcpa_heap *heap;
+	struct pcpa_inline_cache *inside;
+	const void *thread; /* an address that no other thread has */
+};
+
+/*
+ * For pcpa_cache_self(): the calling thread's cache of the heap and its node,
+ * made at need.  NULL, with nothing done, where version or bytes are not the
+ * library's, without a heap, and in a forked child of one without
+ * PCPA_HEAP_COW; NULL also where a cache can't be made: memory is short, the
+ * thread is past its end, or the caller is a signal handler that interrupted
+ * the library before its thread had one.  Leaves errno alone.
+ * Cost: as a thread's first call; else some 20 ns.
+ */
+struct pcpa_inline_cache *pcpa_inline_bind(struct pcpa_heap *heap,
+					   unsigned version, size_t bytes);
+
+/* ---- Inside -------------------------------------------------------------- */
+
+#define PCPA_INLINE static inline __attribute__((always_inline, unused))
+#define pcpa_inline_likely_(x) (__builtin_expect((x) ? 1 : 0, 1) != 0)
+#define pcpa_inline_unlikely_(x) (__builtin_expect((x) ? 1 : 0, 0) != 0)
+
+/* AVX2 where the program is compiled for it, inlined; else in functions of their
+ * own, if the library has found that the processor has it. */
+#if defined(__AVX2__)
+#define PCPA_INLINE_TARGET
+#define PCPA_INLINE_WIDE PCPA_INLINE
+#else
+#define PCPA_INLINE_TARGET __attribute__((target("avx2")))
+#define PCPA_INLINE_WIDE                                                       \
+	static __attribute__((noinline, unused)) PCPA_INLINE_TARGET
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define PCPA_INLINE_TSAN 1
+#elif defined(__has_feature)
+#define PCPA_INLINE_TSAN __has_feature(thread_sanitizer)
+#else
+#define PCPA_INLINE_TSAN 0
+#endif
+
+/* A block's byte of orders[].  It is its holder's, and so a plain load does; only
+ * the free of a block that somebody else has would race. */
+PCPA_INLINE unsigned pcpa_inline_order_(const uint8_t *order)
+{
+#if PCPA_INLINE_TSAN
+	return __atomic_load_n(order, __ATOMIC_RELAXED);
+#else
+	return *order;
+#endif
+}
+
+/* What a handle without a cache has: always busy, of no pages. */
+static const struct pcpa_inline_cache pcpa_inline_none_
+	__attribute__((unused)) = {
+		1, 0, {0, 0, 0, 0, 0, 0}, 0, 0, 0,
+		{{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0},
+		 {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}},
+		0, 0, 0, 0, 0};
+
+/* The handle's cache. */
+PCPA_INLINE struct pcpa_inline_cache *pcpa_inline_of_(const struct pcpa_cache *c)
+{
+#if PCPA_INLINE_OWNER
+	assert(c->thread == (const void *)&errno && "another thread's pcpa_cache");
+#endif
+	return c->inside;
+}
+
+/*
+ * The mark and the claim: docs/memory-order.md of the library has the proof.  Sets
+ * the mark; 0: the call must be made, and nothing has changed.  Only this thread
+ * writes `busy`: set means that we are a signal handler that interrupted it inside.
+ * The store is ordered before the load by who claims, who has every processor
+ * pass a barrier in between; the acquire pairs with the end of a claim.
+ */
+PCPA_INLINE int pcpa_inline_enter_(struct pcpa_inline_cache *in)
+{
+	if (pcpa_inline_unlikely_(in->busy))
+		return 0;
+	__atomic_store_n(&in->busy, 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (pcpa_inline_likely_(
+		    __atomic_load_n(&in->claim, __ATOMIC_ACQUIRE) == 0))
+		return 1;
+	__atomic_store_n(&in->busy, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The release pairs with who waits for the mark. */
+PCPA_INLINE void pcpa_inline_leave_(struct pcpa_inline_cache *in)
+{
+	__atomic_store_n(&in->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* After the blocks have left, or statistics would show too many.  The mark is
+ * set, so nobody else counts; a plain addition is one instruction, an atomic one
+ * isn't. */
+PCPA_INLINE void pcpa_inline_count_(struct pcpa_inline_list *list, uint64_t n)
+{
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+#if PCPA_INLINE_TSAN
+	__atomic_store_n(&list->allocs, list->allocs + n, __ATOMIC_RELAXED);
+#else
+	list->allocs += n;
+#endif
+}
+
+/* The mark is set: a block of the list, or NULL. */
+PCPA_INLINE void *pcpa_inline_pop_(struct pcpa_inline_cache *in,
+				   struct pcpa_inline_list *list)
+{
+	uint32_t head = list->head;
+
+	if (pcpa_inline_unlikely_(head == list->tail))
+		return 0;
+	head--;
+	__atomic_store_n(&list->head, head, __ATOMIC_RELAXED);
+	pcpa_inline_count_(list, 1);
+	return in->base + ((size_t)list->slots[head & list->mask] << in->page_shift);
+}
+
+/* The mark is set: 0 where the call must look at the list's length. */
+PCPA_INLINE int pcpa_inline_push_(struct pcpa_inline_list *list, uint32_t page)
+{
+	uint32_t head = list->head;
+
+	if (pcpa_inline_unlikely_(head + 1 - list->tail >= list->limit))
+		return 0;
+	list->slots[head & list->mask] = page;
+	__atomic_store_n(&list->head, head + 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* The block's distance from the cache's first page; 0: it is none of its pages. */
+PCPA_INLINE int pcpa_inline_page_(const struct pcpa_inline_cache *in,
+				  const void *block, uint64_t *page)
+{
+	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)in->start);
+
+	*page = off >> in->page_shift | off << (-in->page_shift & 63);
+	return pcpa_inline_likely_(*page < in->pages);
+}
+
+/* byte: of the order, as in orders[]. */
+PCPA_INLINE int pcpa_inline_give_(struct pcpa_inline_cache *in, unsigned byte,
+				  uint64_t page, void *block)
+{
+	int done = 0;
+
+	if (pcpa_inline_likely_(byte == 1)) {
+		if (!pcpa_inline_enter_(in))
+			return 0;
+		if (pcpa_inline_likely_(!in->front)) {
+			__atomic_store_n(&in->front, block, __ATOMIC_RELAXED);
+			pcpa_inline_leave_(in);
+			return 1;
+		}
+	} else if (byte - 1 >= PCPA_INLINE_ORDERS || !pcpa_inline_enter_(in)) {
+		return 0;
+	}
+	done = pcpa_inline_push_(&in->list[byte - 1],
+				 (uint32_t)(in->first + page));
+	pcpa_inline_leave_(in);
+	return done;
+}
+
+/* ---- Many at once ------------------------------------------------------------ */
+
+/* blocks[i] = address of pages[i], i < n. */
+PCPA_INLINE void pcpa_inline_addrs_(const struct pcpa_inline_cache *in,
+				    const uint32_t *pages, void **blocks,
+				    uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		blocks[i] = in->base + ((size_t)pages[i] << in->page_shift);
+}
+
+/* pages[i] = page index of blocks[i], i < n; 0: one is none of the cache's, and
+ * what the pages are has no meaning. */
+PCPA_INLINE int pcpa_inline_pages_(const struct pcpa_inline_cache *in,
+				   void *const *blocks, uint32_t *pages,
+				   uint32_t n)
+{
+	uint64_t page;
+	int ok = 1;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		ok &= pcpa_inline_page_(in, blocks[i], &page);
+		pages[i] = (uint32_t)(in->first + page);
+	}
+	return ok;
+}
+
+/* Whether all are blocks of order 0. */
+PCPA_INLINE int pcpa_inline_single_(const struct pcpa_inline_cache *in,
+				    const uint32_t *pages, uint32_t n)
+{
+	const uint8_t *orders = in->orders - in->first;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (pcpa_inline_unlikely_(pcpa_inline_order_(orders + pages[i]) !=
+					  1))
+			return 0;
+	return 1;
+}
+
+#if defined(__x86_64__)
+/* Below, its latency is more than it saves. */
+#define PCPA_INLINE_WIDE_MIN 16u
+
+typedef uint64_t pcpa_inline_u64x4_
+	__attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint32_t pcpa_inline_u32x4_
+	__attribute__((vector_size(16), aligned(4), may_alias));
+
+/* The same three for 4 at a time, and n a multiple of 4. */
+PCPA_INLINE PCPA_INLINE_TARGET void
+pcpa_inline_addrs4_(const struct pcpa_inline_cache *in, const uint32_t *pages,
+		    void **blocks, uint32_t n)
+{
+	uint64_t base = (uint64_t)(uintptr_t)in->base;
+	uint32_t shift = in->page_shift, i;
+
+	for (i = 0; i < n; i += 4) {
+		pcpa_inline_u32x4_ at =
+			*(const pcpa_inline_u32x4_ *)(const void *)(pages + i);
+
+		*(pcpa_inline_u64x4_ *)(void *)(blocks + i) =
+			(__builtin_convertvector(at, pcpa_inline_u64x4_)
+			 << shift) + base;
+	}
+}
+
+PCPA_INLINE PCPA_INLINE_TARGET int
+pcpa_inline_pages4_(const struct pcpa_inline_cache *in, void *const *blocks,
+		    uint32_t *pages, uint32_t n)
+{
+	uint64_t start = (uint64_t)(uintptr_t)in->start;
+	uint32_t shift = in->page_shift, first = (uint32_t)in->first, i;
+	uint64_t last = (in->pages << shift) - 1;
+	pcpa_inline_u64x4_ signs = {0, 0, 0, 0}, low = {0, 0, 0, 0};
+
+	for (i = 0; i < n; i += 4) {
+		pcpa_inline_u64x4_ off =
+			*(const pcpa_inline_u64x4_ *)(const void *)(blocks + i) -
+			start;
+
+		/* Set for what is before the first or behind the last. */
+		signs |= off | (last - off);
+		low |= off;
+		*(pcpa_inline_u32x4_ *)(void *)(pages + i) =
+			__builtin_convertvector(off >> shift,
+						pcpa_inline_u32x4_) + first;
+	}
+	low = (low & (((uint64_t)1 << shift) - 1)) | (signs >> 63);
+	return (low[0] | low[1] | low[2] | low[3]) == 0;
+}
+
+PCPA_INLINE int pcpa_inline_single4_(const struct pcpa_inline_cache *in,
+				     const uint32_t *pages, uint32_t n)
+{
+	const uint8_t *orders = in->orders - in->first;
+	uint64_t two[2];
+	uint32_t i;
+
+	for (i = 0; i < n; i += 4) {
+		/* Two indices a load. */
+		__builtin_memcpy(two, pages + i, sizeof(two));
+		if (pcpa_inline_unlikely_(
+			    pcpa_inline_order_(orders + (uint32_t)two[0]) != 1 ||
+			    pcpa_inline_order_(orders + (two[0] >> 32)) != 1 ||
+			    pcpa_inline_order_(orders + (uint32_t)two[1]) != 1 ||
+			    pcpa_inline_order_(orders + (two[1] >> 32)) != 1))
+			return 0;
+	}
+	return 1;
+}
+
+/* What the processor must have for it is asked by the callers. */
+PCPA_INLINE_WIDE void pcpa_inline_addrs_wide_(const struct pcpa_inline_cache *in,
+					      const uint32_t *pages,
+					      void **blocks, uint32_t n)
+{
+	uint32_t most = n & ~3u;
+
+	pcpa_inline_addrs4_(in, pages, blocks, most);
+	pcpa_inline_addrs_(in, pages + most, blocks + most, n - most);
+}
+
+PCPA_INLINE_WIDE int pcpa_inline_pages_wide_(const struct pcpa_inline_cache *in,
+					     void *const *blocks, uint32_t *pages,
+					     uint32_t n, int sized)
+{
+	uint32_t most = n & ~3u;
+	int ok = pcpa_inline_pages4_(in, blocks, pages, most);
+
+	ok &= pcpa_inline_pages_(in, blocks + most, pages + most, n - most);
+	if (!ok || sized)
+		return ok;
+	return pcpa_inline_single4_(in, pages, most) &&
+	       pcpa_inline_single_(in, pages + most, n - most);
+}
+#endif
+
+/* The mark is set: all n or none, from one piece of the ring. */
+PCPA_INLINE int pcpa_inline_pop_bulk_(struct pcpa_inline_cache *in,
+				      struct pcpa_inline_list *list, void **blocks,
+				      uint32_t n)
+{
+	uint32_t head = list->head, at = (head - n) & list->mask;
+
+	if (pcpa_inline_unlikely_((head - list->tail < n) |
+				  (n > list->mask + 1 - at)))
+		return 0;
+#if defined(__x86_64__)
+	if (in->wide && n >= PCPA_INLINE_WIDE_MIN)
+		pcpa_inline_addrs_wide_(in, list->slots + at, blocks, n);
+	else
+#endif
+		pcpa_inline_addrs_(in, list->slots + at, blocks, n);
+	__atomic_store_n(&list->head, head - n, __ATOMIC_RELAXED);
+	pcpa_inline_count_(list, n);
+	return 1;
+}
+
+PCPA_INLINE int pcpa_inline_convert_(struct pcpa_inline_cache *in, int sized,
+				     void *const *blocks, uint32_t *slots,
+				     uint32_t n)
+{
+#if defined(__x86_64__)
+	if (in->wide && n >= PCPA_INLINE_WIDE_MIN)
+		return pcpa_inline_pages_wide_(in, blocks, slots, n, sized);
+#endif
+	return pcpa_inline_pages_(in, blocks, slots, n) &&
+	       (sized || pcpa_inline_single_(in, slots, n));
+}
+
+/* The mark is set: into the slots behind the last, which become part of the ring
+ * when all were good. */
+PCPA_INLINE int pcpa_inline_push_bulk_(struct pcpa_inline_cache *in,
+				       struct pcpa_inline_list *list, int sized,
+				       void *const *blocks, uint32_t n)
+{
+	uint32_t head = list->head, at = head & list->mask;
+
+	if (pcpa_inline_unlikely_((head + n - list->tail >= list->limit) |
+				  (n > list->mask + 1 - at)) ||
+	    !pcpa_inline_convert_(in, sized, blocks, list->slots + at, n))
+		return 0;
+	__atomic_store_n(&list->head, head + n, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* ---- Calls ------------------------------------------------------------------ */
+
+/*
+ * A handle to the calling thread's cache, which is made at need.  Never fails: where
+ * pcpa_inline_bind() has none, every use of the handle is a call.
+ */
+PCPA_INLINE struct pcpa_cache pcpa_cache_self(struct pcpa_heap *heap)
+{
+	struct pcpa_cache c;
+
+	c.heap = heap;
+	c.inside = pcpa_inline_bind(heap, PCPA_INLINE_VERSION,
+				    sizeof(struct pcpa_inline_cache));
+	if (!c.inside)
+		/* Not written: it is always busy. */
+		c.inside = (struct pcpa_inline_cache *)(uintptr_t)&pcpa_inline_none_;
+	c.thread = &errno;
+	return c;
+}
+
+/* Whether hits are served without a call, unless the heap is watched or its
+ * caches are disabled. */
+PCPA_INLINE int pcpa_cache_is_inline(const struct pcpa_cache *c)
+{
+	return pcpa_inline_of_(c)->pages > 0;
+}
+
+/* As pcpa_alloc().  Calls where flags are set, and above order 3. */
+PCPA_INLINE void *pcpa_cache_alloc(const struct pcpa_cache *c, unsigned order,
+				   unsigned flags)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	void *block;
+
+	if (pcpa_inline_likely_((flags == 0) & (order < PCPA_INLINE_ORDERS)) &&
+	    pcpa_inline_enter_(in)) {
+		block = in->front;
+		if (pcpa_inline_likely_((uintptr_t)block > 1) && order == 0) {
+			__atomic_store_n(&in->front, (void *)0, __ATOMIC_RELAXED);
+			pcpa_inline_count_(&in->list[0], 1);
+			pcpa_inline_leave_(in);
+			return block;
+		}
+		block = pcpa_inline_pop_(in, &in->list[order]);
+		pcpa_inline_leave_(in);
+		if (pcpa_inline_likely_(block != 0))
+			return block;
+	}
+	return pcpa_alloc(c->heap, order, flags);
+}
+
+/* As pcpa_free(): what is no block is refused and counted there. */
+PCPA_INLINE void pcpa_cache_free(const struct pcpa_cache *c, void *block)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	uint64_t page;
+
+	if (!pcpa_inline_page_(in, block, &page) ||
+	    !pcpa_inline_give_(in,
+			       pcpa_inline_order_(in->orders + page),
+			       page, block))
+		pcpa_free(c->heap, block);
+}
+
+/* As pcpa_free_sized(), whose requirements it has. */
+PCPA_INLINE void pcpa_cache_free_sized(const struct pcpa_cache *c, void *block,
+				       unsigned order)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	uint64_t page;
+
+	if (!pcpa_inline_page_(in, block, &page) ||
+	    !pcpa_inline_give_(in, order + 1, page, block))
+		pcpa_free_sized(c->heap, block, order);
+}
+
+/* As pcpa_alloc_bulk().  Calls where the cache has fewer than n, n is above 256,
+ * flags are set, or the order is above 3. */
+PCPA_INLINE size_t pcpa_cache_alloc_bulk(const struct pcpa_cache *c,
+					 unsigned order, unsigned flags,
+					 void **blocks, size_t n)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	int done;
+
+	if (pcpa_inline_likely_((flags == 0) & (order < PCPA_INLINE_ORDERS) &
+				(n <= PCPA_INLINE_BULK)) &&
+	    pcpa_inline_enter_(in)) {
+		done = pcpa_inline_pop_bulk_(in, &in->list[order], blocks,
+					     (uint32_t)n);
+		pcpa_inline_leave_(in);
+		if (pcpa_inline_likely_(done))
+			return n;
+	}
+	return pcpa_alloc_bulk(c->heap, order, flags, blocks, n);
+}
+
+PCPA_INLINE int pcpa_inline_give_bulk_(const struct pcpa_cache *c, unsigned order,
+				       int sized, void **blocks, size_t n)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	int done;
+
+	if (pcpa_inline_unlikely_((n > PCPA_INLINE_BULK) |
+				  (order >= PCPA_INLINE_ORDERS)) ||
+	    !pcpa_inline_enter_(in))
+		return 0;
+	done = pcpa_inline_push_bulk_(in, &in->list[order], sized, blocks,
+				      (uint32_t)n);
+	pcpa_inline_leave_(in);
+	return done;
+}
+
+/* As pcpa_free_bulk().  Calls unless all are blocks of order 0 and of the cache's
+ * node, and there are at most 256. */
+PCPA_INLINE void pcpa_cache_free_bulk(const struct pcpa_cache *c, void **blocks,
+				      size_t n)
+{
+	if (!pcpa_inline_give_bulk_(c, 0, 0, blocks, n))
+		pcpa_free_bulk(c->heap, blocks, n);
+}
+
+/* As pcpa_free_bulk_sized(), and pcpa_free_sized() for what it requires. */
+PCPA_INLINE void pcpa_cache_free_bulk_sized(const struct pcpa_cache *c,
+					    unsigned order, void **blocks, size_t n)
+{
+	if (!pcpa_inline_give_bulk_(c, order, 1, blocks, n))
+		pcpa_free_bulk_sized(c->heap, order, blocks, n);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
