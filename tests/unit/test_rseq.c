@@ -114,6 +114,30 @@ Test(rseq, is_off_where_the_kernel_refuses)
 	cr_expect_not(pcpi_rseq_setup());
 }
 
+/* In a process of its own, as it is asked once. */
+static bool setup_says_off(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(pcpi_rseq_setup());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The last of the threads that look is believed where none ever ran beside this
+ * one, which happens on a loaded machine; not time after time. */
+static void expect_off(void)
+{
+	unsigned tries;
+
+	for (tries = 0; tries < 8; tries++)
+		if (setup_says_off())
+			return;
+	cr_assert_fail("believed %u times", tries);
+}
+
 /* Kernels that say yes at registration.  Where there is one CPU only, nothing tells
  * the first from an honest one. */
 Test(rseq, is_off_where_nothing_is_cut_short)
@@ -123,7 +147,7 @@ Test(rseq, is_off_where_nothing_is_cut_short)
 	if (pcpi_sys_linux.cpus() == 1)
 		cr_skip_test("one CPU");
 	with(NULL, NULL, lie);
-	cr_expect_not(pcpi_rseq_setup());
+	expect_off();
 }
 
 Test(rseq, is_off_where_cutting_is_refused)
@@ -146,7 +170,7 @@ Test(rseq, is_off_where_nothing_is_cut_short_nor_counted)
 		cr_skip_test("one CPU");
 	with(NULL, NULL, lie);
 	sys.switches = no_switches;
-	cr_expect_not(pcpi_rseq_setup());
+	expect_off();
 }
 
 static unsigned calls;
