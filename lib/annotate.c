@@ -87,6 +87,11 @@ static void roots(void *base, size_t bytes, void (*fn)(const void *, size_t))
 	}
 }
 
+void pcpi_annotate_reserve(void *base, size_t bytes)
+{
+	VALGRIND_MAKE_MEM_NOACCESS(base, bytes);
+}
+
 void pcpi_annotate_add(void *base, size_t bytes)
 {
 	if (lsan())
@@ -100,7 +105,9 @@ void pcpi_annotate_remove(void *base, size_t bytes)
 {
 	if (lsan())
 		roots(base, bytes, __lsan_unregister_root_region);
-	pcpi_annotate_look(base, bytes); /* AN2 */
+	if (asan())
+		__asan_unpoison_memory_region(base, bytes); /* AN2 */
+	VALGRIND_MAKE_MEM_NOACCESS(base, bytes); /* it sees an unmapping */
 }
 
 void pcpi_annotate_take(void *block, size_t bytes)

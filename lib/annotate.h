@@ -15,8 +15,8 @@
  *                      build time: a block is allocated and freed as by malloc
  *
  * AN1  In an arena, what was handed out can be accessed, and nothing else.
- * AN2  What is about to be unmapped can be accessed: the next user of the
- *      address is none of ours.
+ * AN2  What is about to be unmapped is as before for the tools that don't see the
+ *      unmapping: the next user of the address is none of ours.
  *
  * A library that is itself built with a sanitizer annotates nothing: that is for
  * tests of its own, which are about the fast way.
@@ -33,6 +33,10 @@
 
 /* Whether a tool wants to know of each block; never changes. */
 bool pcpi_annotate_active(void);
+
+/* Address space is there that could be accessed but has no memory: a search of all
+ * that a program can read would take a fault for each page of it. */
+void pcpi_annotate_reserve(void *base, size_t bytes);
 
 /* An arena is there / is about to go, or a part of whole huge pages. */
 void pcpi_annotate_add(void *base, size_t bytes);

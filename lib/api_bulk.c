@@ -175,6 +175,7 @@ static void free_each(struct pcpa_heap *heap, void **blocks, size_t n, int order
 static PCPI_COLD void free_more(struct pcpa_heap *heap, unsigned order,
 				bool sized, void **blocks, size_t n)
 {
+	struct pcpi_cache *c;
 	size_t done = 0, chunk;
 
 	for (;;) {
@@ -186,16 +187,9 @@ static PCPI_COLD void free_more(struct pcpa_heap *heap, unsigned order,
 		free_each(heap, blocks + done, chunk, sized ? (int)order : -1);
 		done += chunk;
 	}
-	pcpi_bulk_end(&heap->hot, order);
-}
-
-/* Looks at the threshold after a whole chunk went in. */
-PCPI_INLINE void free_end(struct pcpi_cache *c, unsigned order)
-{
-	const struct pcpi_ring *ring = &c->list[order].ring;
-
-	if (pcpi_unlikely(pcpi_ring_len(ring) >= ring->limit))
-		pcpi_cache_trim_hit(c, order);
+	c = pcpi_hot_cache(&heap->hot);
+	if (c)
+		pcpi_bulk_end(c, order);
 }
 
 PCPI_WIDE_INLINE void free_wide(struct pcpa_heap *heap, unsigned order,
@@ -206,7 +200,7 @@ PCPI_WIDE_INLINE void free_wide(struct pcpa_heap *heap, unsigned order,
 	if (pcpi_likely(c != NULL) &&
 	    pcpi_likely(pcpi_chunk_push_wide(&heap->hot, c, order, sized, blocks,
 					     (uint32_t)n)))
-		free_end(c, order);
+		pcpi_bulk_end(c, order);
 	else
 		free_more(heap, order, sized, blocks, n);
 }
@@ -232,7 +226,7 @@ static PCPI_HOT void free_plain(struct pcpa_heap *heap, unsigned order,
 	if (pcpi_likely(c != NULL) && n <= PCPI_BULK_CHUNK &&
 	    pcpi_likely(pcpi_chunk_push_plain(&heap->hot, c, order, sized, blocks,
 					      (uint32_t)n)))
-		free_end(c, order);
+		pcpi_bulk_end(c, order);
 	else
 		free_more(heap, order, sized, blocks, n);
 }

@@ -30,6 +30,7 @@
  * Proved by tests/unit/test_arena.c and test_arena_fall.c, and by
  * tests/fault/test_arena_fault.c.
  */
+#include "annotate.h"
 #include "arena.h"
 
 #include <errno.h>
@@ -359,7 +360,9 @@ static void open_hugetlb(struct pcpi_window *w, uint64_t window_bytes)
 	if (pcpi_sys->map_hugetlb(w->base, window_bytes, w->page_bytes) != 0) {
 		w->bytes = 0;
 		w->lack = PCPI_FALL_HUGETLB_REFUSED;
+		return;
 	}
+	pcpi_annotate_reserve(w->base, window_bytes);
 }
 
 static void open_anon(struct pcpi_space *space, struct pcpi_window *w,

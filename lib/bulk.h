@@ -22,6 +22,11 @@
 
 #define PCPI_BULK_CHUNK 256u
 
+/* What the hot path doesn't test for: a hand-over that finds the ring at its limit,
+ * and a chunk beyond it (TU3). */
+_Static_assert(PCPI_RING_MARGIN == PCPI_DEPOT_CHUNK + PCPI_BULK_CHUNK,
+	       "a ring's margin");
+
 /* What hot->wide_span is for a processor. */
 #define PCPI_WIDE_SPAN(wide) ((wide) ? PCPI_BULK_CHUNK + 1 - PCPI_WIDE_STEP : 0)
 
@@ -74,14 +79,10 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 		      void *const *blocks, size_t n);
 
 /* Looks at the cache's threshold, once a call. */
-PCPI_INLINE void pcpi_bulk_end(const struct pcpi_hot *hot, unsigned order)
+PCPI_INLINE void pcpi_bulk_end(struct pcpi_cache *c, unsigned order)
 {
-	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	struct pcpi_ring *ring;
+	const struct pcpi_ring *ring = &c->list[order].ring;
 
-	if (pcpi_unlikely(!c))
-		return;
-	ring = &c->list[order].ring;
 	if (pcpi_unlikely(pcpi_ring_len(ring) >= ring->limit))
 		pcpi_cache_trim_hit(c, order);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * convert_wide.h - the conversions of convert.h with AVX2, to be inlined where the
- * whole of a bulk move is compiled for it (bulk.c).  Layer 2.
+ * whole of a bulk move is compiled for it (bulk.h).  Layer 2.
  *
  * The wide code has no rotate and no unsigned compare: it collects the low bits
  * and the signs of the differences with both ends of the range, and looks at them

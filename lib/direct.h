@@ -17,10 +17,12 @@
 
 #include "zone.h"
 
-/* Blocks moved at a time, and the size of private batches on the stack. */
+/* Blocks moved at a time, and the size of private batches on the stack on the way to
+ * the zone and back. */
 #define PCPI_CHUNK 64u
 
-/* The most blocks of a depot batch, policy.h. */
+/* The most blocks of a depot batch (policy.h), and of a private batch on the way to
+ * the depot and back; a pure freer hands over two. */
 #define PCPI_DEPOT_CHUNK 256u
 
 /* To the depot, or where it is full to the zone; true: the depot.

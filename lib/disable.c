@@ -17,7 +17,8 @@
  *            zone as it is now, and OFF goes
  *
  * DS1  A cache that is in the registry has OFF iff pcpi_heap_hits_off() of its
- *     zone: both change under the threads lock, and so is it added.
+ *     zone: both change under the threads lock, and so is it added; all of a heap
+ *     that a forked child can't use (thread.c).
  * DS2  After a disable that returned 0 until the enable that ends it, nothing of
  *     the zone is in a cache, an outbox or a depot.
  * DS3  A disable that fails takes its own depth back and no other's.
@@ -56,6 +57,9 @@ bool pcpi_heap_hits_off(const struct pcpa_heap *heap,
 	unsigned z;
 	bool any = false;
 
+	/* relaxed: the child has one thread. */
+	if (pcpi_load_relaxed(&heap->forked))
+		return true;
 	for (z = 0; z < heap->nr_zones; z++)
 		any |= pcpi_zone_is_disabled(&heap->env.zones[z]);
 	return is_quiet_heap(heap) ? any : pcpi_zone_is_disabled(zone);

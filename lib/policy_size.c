@@ -215,7 +215,6 @@ uint32_t pcpi_policy_depot_batch(uint32_t threads, uint64_t managed_pages)
 {
 	uint64_t units = 2 * (uint64_t)pcpi_max(threads, 1u);
 	uint64_t share = managed_pages / PCPI_CACHE_SHARE;
-
 	uint32_t batch;
 
 	for (batch = 256; batch >= 32; batch /= 2)

@@ -192,6 +192,8 @@ struct pcpa_heap *pcpa_default_heap(void);
  * allocate with PCPA_NOWAIT, on a heap with no subscriber, and free where its
  * thread has allocated from the heap before.
  *
+ * An alternate signal stack needs 8 KiB for the library.
+ *
  * A failed allocation sets errno, which the handler has to save for the code that
  * it interrupted.  Handlers must not fork where they may have interrupted the
  * library, and must return: one that jumps out, or ends its thread,

@@ -244,7 +244,6 @@ Test(bulk, claim_mark_or_other_heap_moves_nothing)
 	pcpi_cache_leave(cache);
 	table[3].heap = NULL;
 	expect_nothing_moves();
-	pcpi_bulk_end(&hot, 0);
 }
 
 /* ---- Whole calls, in both widths ------------------------------------------------- */
@@ -370,7 +369,7 @@ Test(bulk, end_looks_at_the_threshold_once)
 	pcpi_bulk_push(&hot, 0, false, blocks, n);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 0);
 	cache->list[0].ring.limit = n;
-	pcpi_bulk_end(&hot, 0);
+	pcpi_bulk_end(cache, 0);
 	cr_expect_eq(cache->drains[PCPI_DRAIN_FREER], 1);
 	cr_expect_eq(pcpi_cache_count(cache), 72);
 }
@@ -379,7 +378,7 @@ Test(bulk, end_below_the_threshold_does_nothing)
 {
 	hand_out(0, 200);
 	pcpi_bulk_push(&hot, 0, false, blocks, 200);
-	pcpi_bulk_end(&hot, 0);
+	pcpi_bulk_end(cache, 0);
 	cr_expect_eq(pcpi_cache_count(cache), 200);
 }
 
@@ -438,7 +437,7 @@ Test(bulk, bulk_frees_stay_below_high)
 	for (unsigned i = 0; i < 500; i++) {
 		hand_out(0, 256);
 		cr_assert_eq(pcpi_bulk_push(&hot, 0, false, blocks, 256), 256);
-		pcpi_bulk_end(&hot, 0);
+		pcpi_bulk_end(cache, 0);
 		cr_assert_leq(pcpi_cache_count(cache), 814, "call %u: %u", i,
 			      pcpi_cache_count(cache));
 		if (i % 2 && pcpi_bulk_pop(&hot, 0, got, 8) == 8)

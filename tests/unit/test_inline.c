@@ -464,6 +464,24 @@ Test(inline, forked_child_of_a_plain_heap_gets_nothing)
 	end();
 }
 
+static void child_beside_disable(void)
+{
+	if (!(cache.inside->claim & PCPI_CLAIM_OFF))
+		_exit(4);
+	child_without_heap();
+}
+
+/* A disable of another thread is under way: its depth is there, and it isn't done. */
+Test(inline, forked_child_of_a_plain_heap_beside_a_disable_gets_nothing)
+{
+	begin(0);
+	fill(0, 200);
+	pcpi_zone_disable(&heap->env.zones[0], 1);
+	cr_expect_eq(child_status(child_beside_disable), 0);
+	pcpi_zone_disable(&heap->env.zones[0], -1);
+	end();
+}
+
 static void child_with_heap(void)
 {
 	char *a = pcpa_cache_alloc(&cache, 0, 0);
