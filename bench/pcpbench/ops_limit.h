@@ -25,6 +25,8 @@
 #define OPS_ORDER 1
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
+#define OPS_START 0
+#define OPS_THREADS 0
 
 enum { LIMIT_BLOCKS = 8192 };
 
