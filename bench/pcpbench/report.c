@@ -247,11 +247,13 @@ static void extras_add(struct json_object *o, const struct bench_result *r,
 		double_add(o, "rtt_before_ns", r->rtt_before_ns);
 		double_add(o, "rtt_after_ns", r->rtt_after_ns);
 	}
-	if (second_known(r, s))
+	if (second_known(r, s)) {
+		text_add(o, "second", bench_workloads[r->workload].second);
 		json_object_object_add(
 			o, bench_workloads[r->workload].second,
 			number_json(bench_series_summary(s->second, s->n).median,
 				    "%.7g"));
+	}
 	if (r->workload == BENCH_PARALLEL)
 		double_add(o, "ratio_to_one_thread",
 			   bench_series_ratio(s->value, s->second, s->n));
