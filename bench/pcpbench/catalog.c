@@ -120,7 +120,7 @@ const struct bench_workload_info bench_workloads[BENCH_WORKLOADS] = {
 		.what = "a new process, from main() to the first block, written",
 		.threads = 1,
 		.least_heap_mib = 16,
-		.most_reps = 21,
+		.most_reps = 11,
 		.second = "process_us",
 	},
 	[BENCH_START_HEAP] = {
@@ -191,7 +191,7 @@ const struct bench_workload_info bench_workloads[BENCH_WORKLOADS] = {
 		.what = "1000 at once: the first 64 pairs of each",
 		.threads = 1000,
 		.least_heap_mib = 64,
-		.most_reps = 11,
+		.most_reps = 7,
 		.second = "cached_pages_after",
 	},
 };
