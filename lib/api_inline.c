@@ -45,7 +45,7 @@ SAME(orders, orders);
 SAME(page_shift, page_shift);
 SAME(wide, wide);
 _Static_assert(PCPA_INLINE_ORDERS == PCPI_PCP_ORDERS, "inline.h is frozen");
-_Static_assert((uintptr_t)PCPI_FRONT_OFF == 1, "inline.h is frozen");
+_Static_assert(PCPI_FRONT_OFF_ADDR == 1, "inline.h is frozen");
 
 static struct pcpi_cache *cache_find(struct pcpa_heap *heap, bool outer)
 {

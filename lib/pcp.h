@@ -123,7 +123,8 @@ struct pcpi_outbox {
  * and each surprise costs more than the front saves: it is off unless the policy's
  * last look found order 0 used alone (pcp_tune.c).
  */
-#define PCPI_FRONT_OFF ((void *)1)
+#define PCPI_FRONT_OFF_ADDR 1
+#define PCPI_FRONT_OFF ((void *)PCPI_FRONT_OFF_ADDR)
 
 /* t: what ticks know of a cache's lists (pcp_decay.c). */
 struct pcpi_cache_idle {

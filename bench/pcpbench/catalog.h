@@ -24,10 +24,17 @@ enum bench_workload {
 	BENCH_REMOTE_TOUCH,
 	BENCH_PARALLEL,
 	BENCH_COALESCE,
+	BENCH_FRAGMENT,
+	BENCH_START,
+	BENCH_START_HEAP,
+	BENCH_GROW,
+	BENCH_TRIM,
 	BENCH_LATENCY_REMOTE2,
 	BENCH_LATENCY_MIXED2,
 	BENCH_LATENCY_REMOTE8,
 	BENCH_LATENCY_MIXED8,
+	BENCH_THREADS_SHORT,
+	BENCH_THREADS,
 	BENCH_WORKLOADS
 };
 
@@ -37,7 +44,9 @@ struct bench_workload_info {
 	const char *what;
 	unsigned threads;
 	unsigned least_heap_mib; /* what it holds at once, and room */
-	bool counts_blocks;      /* a count of blocks, not a time */
+	unsigned most_reps;      /* of those asked for, where one is long; 0: all */
+	bool more_is_better;     /* a count or a share, not a time */
+	const char *second;      /* JSON name of its second figure, or NULL */
 };
 
 enum { BENCH_ALLOCATORS = 20 };

@@ -11,8 +11,9 @@
  *             t0      t       t                           t1
  *
  * Files: work_local.c (one lane at a time), work_remote.c (two lanes, blocks
- * in between), work_latency.c (single calls), work_coalesce.c (counts, no clock),
- * worker.c (the process).
+ * in between), work_latency.c (single calls), work_coalesce.c and work_fragment.c
+ * (counts, no clock), work_cold.c (a process each), work_threads.c (threads that come
+ * and go), worker.c (the process).
  */
 #ifndef BENCH_LANE_H
 #define BENCH_LANE_H
@@ -131,7 +132,34 @@ void bench_latency_finish(struct bench_worker *w, struct wire_reply *reply);
 
 /* ---- work_coalesce.c ---- */
 
-/* Fills in value (order-3 blocks), order9 and pages, or status and text. */
+/* Fills in value (order-3 blocks), second (those of order 9) and pages, or
+ * status and text. */
 void bench_coalesce_run(unsigned turn, struct wire_reply *reply);
+
+/* ---- work_fragment.c ---- */
+
+/* Fills in value and second (shares in %, by order 3 and by order 9) and pages,
+ * or status and text.  Turns differ in what is asked, and in nothing else. */
+void bench_fragment_run(unsigned turn, struct wire_reply *reply);
+
+/* ---- work_cold.c ---- */
+
+/* One repetition: a new process of this program, of which this one waits for the
+ * end.  Fills in value, second, pages and lost, or status and text. */
+void bench_cold_run(struct bench_worker *w, unsigned workload,
+		    struct wire_reply *reply);
+
+/* That process: measures the workload of this name, tells through WIRE_FD,
+ * and returns its exit status. */
+int bench_cold_main(const char *workload);
+
+/* A heap more in this process; the same. */
+void bench_heap_run(struct bench_worker *w, struct wire_reply *reply);
+
+/* ---- work_threads.c ---- */
+
+/* One repetition.  Fills in value, second, pages and lost, or status and text. */
+void bench_threads_run(struct bench_worker *w, unsigned workload,
+		       struct wire_reply *reply);
 
 #endif

@@ -25,8 +25,20 @@
  *   OPS_ORDER     ops_give reads the order
  *   OPS_COALESCE  ops_drain(shared): all that is free has merged afterwards
  *   OPS_COUNTERS  ops_counters(shared, out): running totals
- *   OPS_MIXED     0: blocks of one size only (1 where it is not stated)
- *   OPS_VALUE     (1 where not stated) struct ops is only read, and loops keep a copy
+ * and, where it has something to say beyond the defaults below:
+ *   OPS_MIXED     0: blocks of one size only
+ *   OPS_CROWD     0: comes to a standstill with more threads than CPUs
+ *   OPS_THREADS   0: no thousand threads
+ *   OPS_START     0: has nothing that could be started; 1: ops_open() starts it;
+ *                 2: ops_start(), of the same form, does, in a process where
+ *                 nothing of it was called yet; what it gives may grow to mib
+ *   OPS_HEAPS     1: a process may have several
+ *   OPS_GROWS     1: gets its memory page by page or so, not at the start
+ *   OPS_RELEASE   1: ops_release(shared): what is free goes back to the system;
+ *                 bytes, or OPS_RESIDENT where the resident set has to tell
+ *   OPS_CACHED    1: ops_cached(shared): pages that are free, but kept for
+ *                 threads; below 0 where it is not known
+ *   OPS_VALUE     0: struct ops is written by the calls; else loops keep a copy of it
  *                 in local variables, as a program would
  */
 #ifndef BENCH_OPS_H
@@ -43,11 +55,57 @@
 
 #define OPS_PAGE_BYTES ((size_t)4096)
 #define OPS_ORDERS 4
+#define OPS_RESIDENT SIZE_MAX
 
 #include BENCH_OPS
 
 #ifndef OPS_MIXED
 #define OPS_MIXED 1
+#endif
+#ifndef OPS_CROWD
+#define OPS_CROWD 1
+#endif
+#ifndef OPS_THREADS
+#define OPS_THREADS 1
+#endif
+#ifndef OPS_START
+#define OPS_START 1
+#endif
+#ifndef OPS_HEAPS
+#define OPS_HEAPS 0
+#endif
+#ifndef OPS_GROWS
+#define OPS_GROWS 0
+#endif
+#ifndef OPS_RELEASE
+#define OPS_RELEASE 0
+#endif
+#ifndef OPS_CACHED
+#define OPS_CACHED 0
+#endif
+
+#if OPS_START < 2
+static inline int ops_start(struct ops_shared *s, size_t mib, char *text,
+			    size_t size)
+{
+	return ops_open(s, mib, text, size);
+}
+#endif
+
+#if !OPS_RELEASE
+static inline size_t ops_release(struct ops_shared *s)
+{
+	(void)s;
+	return 0;
+}
+#endif
+
+#if !OPS_CACHED
+static inline double ops_cached(struct ops_shared *s)
+{
+	(void)s;
+	return -1;
+}
 #endif
 
 #ifndef OPS_VALUE

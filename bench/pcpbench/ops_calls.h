@@ -15,6 +15,7 @@
 #define OPS_ORDER 0
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
+#define OPS_START 0
 
 struct ops_shared {
 	int none;

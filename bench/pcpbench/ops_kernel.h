@@ -23,6 +23,7 @@
 #define OPS_ORDER 1
 #define OPS_COALESCE 1
 #define OPS_COUNTERS 0
+#define OPS_HEAPS 1
 
 /* 2 MiB chunks of 4 KiB pages. */
 enum { KERNEL_TOP_ORDER = 9, KERNEL_BULK = 64 };

@@ -26,6 +26,8 @@
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
 #define OPS_VALUE 0
+#define OPS_START 0
+#define OPS_THREADS 0
 
 enum { LIMIT_BLOCKS = 8192 };
 

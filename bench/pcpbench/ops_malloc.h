@@ -9,6 +9,7 @@
 #ifndef BENCH_OPS_MALLOC_H
 #define BENCH_OPS_MALLOC_H
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #define OPS_BULK 0
@@ -18,6 +19,19 @@
 #define OPS_ORDER 0
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
+#define OPS_START 2
+#define OPS_GROWS 1
+#define OPS_RELEASE 1
+#define OPS_CACHED 1
+
+/* Each library has some of these, or none. */
+__attribute__((weak)) void MallocExtension_MarkThreadIdle(void);
+__attribute__((weak)) void MallocExtension_ReleaseFreeMemory(void);
+__attribute__((weak)) int MallocExtension_GetNumericProperty(const char *name,
+							     size_t *value);
+__attribute__((weak)) int mallctl(const char *name, void *old, size_t *old_size,
+				  void *now, size_t now_size);
+__attribute__((weak)) void mi_collect(_Bool force);
 
 struct ops_shared {
 	int none;
@@ -66,6 +80,58 @@ static inline int ops_open(struct ops_shared *s, size_t mib, char *text,
 	}
 	snprintf(text, size, "its own");
 	return 0;
+}
+
+/* There is nothing to do, and not even a call to be made. */
+static inline int ops_start(struct ops_shared *s, size_t mib, char *text,
+			    size_t size)
+{
+	(void)s;
+	(void)mib;
+	snprintf(text, size, "its own");
+	return 0;
+}
+
+/* The thread's cache too, where the library has a call for it. */
+static inline size_t ops_release(struct ops_shared *s)
+{
+	(void)s;
+	if (MallocExtension_ReleaseFreeMemory) {
+		MallocExtension_MarkThreadIdle();
+		MallocExtension_ReleaseFreeMemory();
+	} else if (mi_collect) {
+		mi_collect(1);
+	} else if (mallctl) {
+		mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+		/* 4096: MALLCTL_ARENAS_ALL */
+		mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+	} else {
+		malloc_trim(0);
+	}
+	return OPS_RESIDENT;
+}
+
+/* Of these libraries tcmalloc alone says it. */
+static inline double ops_cached(struct ops_shared *s)
+{
+	static const char *const names[] = {
+		"tcmalloc.current_total_thread_cache_bytes",
+		"tcmalloc.central_cache_free_bytes",
+		"tcmalloc.transfer_cache_free_bytes",
+	};
+	size_t sum = 0;
+
+	(void)s;
+	if (!MallocExtension_GetNumericProperty)
+		return -1;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t bytes = 0;
+
+		if (!MallocExtension_GetNumericProperty(names[i], &bytes))
+			return -1;
+		sum += bytes;
+	}
+	return (double)sum / OPS_PAGE_BYTES;
 }
 
 static inline void ops_close(struct ops_shared *s)

@@ -37,6 +37,11 @@
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
 #define OPS_MIXED 0
+/* Whoever loses its CPU in the ring or the stack holds up all others, for a
+ * time slice each. */
+#define OPS_CROWD (MEMPOOL_CACHE > 0)
+#define OPS_THREADS 0 /* EAL knows at most RTE_MAX_LCORE, 128 */
+#define OPS_HEAPS 1
 
 enum {
 	MEMPOOL_HEADER = RTE_MEMPOOL_ALIGN,
@@ -75,7 +80,6 @@ static inline long ops_huge_free(void)
  * or -1. */
 static inline int ops_eal_start(void)
 {
-	static bool started;
 	char lcores[32], memory[16], name[] = "pcpbench";
 	bool huge = ops_huge_free() * HUGE_MIB > 2 * MEMPOOL_EAL_MIB;
 	char *argv[] = {name, "--lcores", lcores, "-m", memory,
@@ -85,7 +89,7 @@ static inline int ops_eal_start(void)
 	cpu_set_t before;
 	int argc = huge ? 10 : 11;
 
-	if (started)
+	if (rte_lcore_id() != LCORE_ID_ANY)
 		return 0;
 	if (sched_getaffinity(0, sizeof(before), &before))
 		return -1;
@@ -93,7 +97,6 @@ static inline int ops_eal_start(void)
 	snprintf(memory, sizeof(memory), "%d", MEMPOOL_EAL_MIB);
 	if (rte_eal_init(argc, argv) < 0)
 		return -1;
-	started = true;
 	return sched_setaffinity(0, sizeof(before), &before);
 }
 
@@ -133,11 +136,10 @@ static inline bool ops_pool_aligned(struct rte_mempool *pool)
 static inline struct rte_mempool *ops_pool_make(char *base, unsigned pages,
 						const char **step)
 {
-	static unsigned nr;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
-	snprintf(name, sizeof(name), "pages%u", nr++);
+	snprintf(name, sizeof(name), "%p", (void *)base);
 	*step = "rte_mempool_create_empty";
 	pool = rte_mempool_create_empty(
 		name, pages, MEMPOOL_OBJECT, MEMPOOL_CACHE, 0, SOCKET_ID_ANY,

@@ -17,6 +17,7 @@
 #define OPS_ORDER 1
 #define OPS_COALESCE 0
 #define OPS_COUNTERS 0
+#define OPS_GROWS 1
 
 struct ops_shared {
 	int none;

@@ -23,6 +23,11 @@
 #define OPS_ORDER OPS_SIZED
 #define OPS_COALESCE 1
 #define OPS_COUNTERS 1
+#define OPS_START 2
+#define OPS_HEAPS 1
+#define OPS_GROWS 1
+#define OPS_RELEASE 1
+#define OPS_CACHED 1
 
 struct ops_shared {
 	struct pcpa_heap *heap;
@@ -61,6 +66,35 @@ static inline int ops_open(struct ops_shared *s, size_t mib, char *text,
 	pcpa_for_each_arena(s->heap, ops_backing_note, &backing);
 	snprintf(text, size, "%s", names[backing]);
 	return 0;
+}
+
+/* As by default: nothing is populated until it is needed. */
+static inline int ops_start(struct ops_shared *s, size_t mib, char *text,
+			    size_t size)
+{
+	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
+	int err;
+
+	opts.max_bytes = mib << 20;
+	opts.verbosity = 0;
+	err = pcpa_heap_create(&opts, &s->heap);
+	if (err)
+		snprintf(text, size, "a heap that grows: %s", strerror(-err));
+	return err;
+}
+
+static inline size_t ops_release(struct ops_shared *s)
+{
+	return pcpa_heap_trim(s->heap, 0);
+}
+
+static inline double ops_cached(struct ops_shared *s)
+{
+	struct pcpa_stats st = PCPA_STATS_INIT;
+
+	if (pcpa_stats_read(s->heap, -1, &st))
+		return -1;
+	return (double)(st.cached_pages + st.depot_pages);
 }
 
 static inline void ops_close(struct ops_shared *s)

@@ -153,17 +153,27 @@ static bool turn_take(struct bench_member *m, struct bench_series *s,
 	return true;
 }
 
+/* Repetitions of a workload: those asked for, fewer where one is long. */
+static unsigned workload_reps(const struct bench *b, unsigned workload)
+{
+	unsigned most = bench_workloads[workload].most_reps;
+
+	return most && most < b->options.reps ? most : b->options.reps;
+}
+
 static bool turns_take(struct bench *b, struct bench_result *res,
 		       struct bench_member **able)
 {
 	struct wire_request q = {.kind = WIRE_RUN, .workload = res->workload};
 
-	for (unsigned turn = 0; turn < b->options.reps; turn++) {
+	unsigned reps = workload_reps(b, res->workload);
+
+	for (unsigned turn = 0; turn < reps; turn++) {
 		q.turn = turn;
 		if (b->progress)
 			fprintf(stderr, "\r%-12s %6u of %u%-24s",
 				bench_workloads[res->workload].name, turn + 1,
-				b->options.reps, "");
+				reps, "");
 		for (size_t i = 0; i < res->n; i++) {
 			size_t k = (turn + i) % res->n;
 
@@ -227,7 +237,8 @@ static bool workload_run(struct bench *b, unsigned workload)
 	for (size_t i = 0; i < res.n; i++) {
 		res.row[i].allocator = able[i]->allocator;
 		res.row[i].backing = able[i]->backing;
-		bench_series_init(&res.row[i].series, b->options.reps);
+		bench_series_init(&res.row[i].series,
+				  workload_reps(b, workload));
 	}
 	res.rtt_before_ns = round_trip(b, workload);
 	ok = turns_take(b, &res, able);

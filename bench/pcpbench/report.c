@@ -38,6 +38,14 @@ static double per_million(const struct bench_series *s, uint64_t count)
 	return s->sum.taken ? 1e6 * (double)count / (double)s->sum.taken : 0;
 }
 
+/* Whether the workload has a second figure, and the allocator says it. */
+static bool second_known(const struct bench_result *r,
+			 const struct bench_series *s)
+{
+	return bench_workloads[r->workload].second && s->n &&
+	       s->second[s->n - 1] >= 0;
+}
+
 /* ---- Table ---- */
 
 static void ratio_print(double ratio)
@@ -83,7 +91,10 @@ static void row_print(const struct bench_result *r, const struct bench_row *row)
 		printf("  %u disturbed", s->disturbed);
 	if (r->workload == BENCH_PARALLEL)
 		printf("  %.2f x one thread",
-		       bench_series_ratio(s->value, s->one_thread, s->n));
+		       bench_series_ratio(s->value, s->second, s->n));
+	else if (second_known(r, s))
+		printf("  %s %.4g", bench_workloads[r->workload].second,
+		       bench_series_summary(s->second, s->n).median);
 	if (s->counted)
 		printf("  %.0f zone locks/M", per_million(s, s->sum.zone_locks));
 	putchar('\n');
@@ -96,9 +107,10 @@ static void blocks_print(const struct bench_result *r)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct bench_series *s = &r->row[i].series;
 
-		printf("%-21s %14llu %14.0f %14u\n", r->row[i].allocator,
+		printf("%-21s %14llu %14.0f %14.0f\n", r->row[i].allocator,
 		       (unsigned long long)s->pages,
-		       bench_series_summary(s->value, s->n).min, s->order9);
+		       bench_series_summary(s->value, s->n).min,
+		       bench_series_summary(s->second, s->n).min);
 	}
 }
 
@@ -235,17 +247,19 @@ static void extras_add(struct json_object *o, const struct bench_result *r,
 		double_add(o, "rtt_before_ns", r->rtt_before_ns);
 		double_add(o, "rtt_after_ns", r->rtt_after_ns);
 	}
-	if (r->workload == BENCH_PARALLEL) {
-		double_add(o, "one_thread",
-			   bench_series_summary(s->one_thread, s->n).median);
-		double_add(o, "ratio_to_one_thread",
-			   bench_series_ratio(s->value, s->one_thread, s->n));
+	if (second_known(r, s)) {
+		text_add(o, "second", bench_workloads[r->workload].second);
+		json_object_object_add(
+			o, bench_workloads[r->workload].second,
+			number_json(bench_series_summary(s->second, s->n).median,
+				    "%.7g"));
 	}
-	if (r->workload == BENCH_COALESCE) {
+	if (r->workload == BENCH_PARALLEL)
+		double_add(o, "ratio_to_one_thread",
+			   bench_series_ratio(s->value, s->second, s->n));
+	if (r->workload == BENCH_COALESCE)
 		integer_add(o, "order3_blocks",
 			    (uint64_t)bench_series_summary(s->value, s->n).min);
-		integer_add(o, "order9_blocks", s->order9);
-	}
 	if (s->counted) {
 		double_add(o, "zone_locks_per_million",
 			   per_million(s, s->sum.zone_locks));
@@ -283,6 +297,8 @@ struct json_object *bench_report_row(const struct bench_result *r, size_t i)
 	text_add(o, "workload", w->name);
 	text_add(o, "allocator", row->allocator);
 	text_add(o, "unit", w->unit);
+	if (w->more_is_better)
+		text_add(o, "better", "more");
 	double_add(o, "min", sum.min);
 	double_add(o, "median", sum.median);
 	double_add(o, "p25", sum.p25);

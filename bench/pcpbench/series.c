@@ -20,13 +20,13 @@ void bench_series_init(struct bench_series *s, size_t n)
 {
 	memset(s, 0, sizeof(*s));
 	s->value = doubles_get(n);
-	s->one_thread = doubles_get(n);
+	s->second = doubles_get(n);
 }
 
 void bench_series_fini(struct bench_series *s)
 {
 	free(s->value);
-	free(s->one_thread);
+	free(s->second);
 }
 
 static void counters_add(struct wire_counters *to, const struct wire_counters *c)
@@ -42,11 +42,10 @@ static void counters_add(struct wire_counters *to, const struct wire_counters *c
 void bench_series_add(struct bench_series *s, const struct wire_reply *r)
 {
 	s->value[s->n] = r->value;
-	s->one_thread[s->n] = r->one_thread;
+	s->second[s->n] = r->second;
 	s->n++;
 	s->disturbed += r->lost != 0;
 	s->pages = r->pages;
-	s->order9 = r->order9;
 	s->counted = r->counted != 0;
 	counters_add(&s->sum, &r->counters);
 }

@@ -18,12 +18,11 @@
 struct bench_series {
 	size_t n;
 	double *value;      /* n of them */
-	double *one_thread; /* the same alone; 0 where not measured */
+	double *second;     /* of the catalog; 0 where not measured */
 	unsigned discarded; /* repetitions that lost the CPU */
 	unsigned disturbed; /* of the n, those that lost it and count, because
 			     * every try did */
 	uint64_t pages;     /* of the last repetition */
-	uint32_t order9;
 	bool counted;
 	struct wire_counters sum;
 };

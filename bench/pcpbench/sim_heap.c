@@ -2,10 +2,13 @@
 /* sim_heap.c - see sim_heap.h. */
 #include "sim_heap.h"
 
+#include "direct.h"
 #include "kpcp_policy.h"
 
-/* What lib/pcp.c moves at once, and a pure freer's hand-over. */
-enum { CHUNK = 64, FREER_CHUNK = 2 * CHUNK, PAGE_BYTES = 4096 };
+/* What lib/pcp.c moves at once in a pure freer's hand-over. */
+#define FREER_CHUNK (2 * PCPI_DEPOT_CHUNK)
+
+enum { PAGE_BYTES = 4096 };
 
 /* What one cache's ring can hold at all (pcp.h). */
 enum { RING_PAGES = 65024 };
@@ -112,7 +115,7 @@ static bool freer_trim(const struct sim_heap *h, struct sim_cache *c,
 	if (!is_freer(h, c))
 		return false;
 	n = pcpi_policy_hand_over(c->state.count, h->pageset.depot_batch);
-	n = pcpi_min(n, (uint32_t)FREER_CHUNK);
+	n = pcpi_min(n, FREER_CHUNK);
 	left = c->state.count - n;
 	target = next_target(h, c, left);
 	if (n == 0 || target <= left)
@@ -146,7 +149,8 @@ static bool policy_trim(const struct sim_heap *h, struct sim_cache *c,
 	}
 	c->state.count -= pages;
 	c->allocated = false;
-	*op = (struct sim_op){SIM_FREE_GIVE, pages, CHUNK, true, false};
+	*op = (struct sim_op){SIM_FREE_GIVE, pages, PCPI_DEPOT_CHUNK,
+			      true, false};
 	return true;
 }
 
@@ -218,7 +222,7 @@ static enum sim_next alloc_step(struct sim_heap *h, struct sim_cache *c,
 		if (h->depot_pages > 0)
 			return SIM_DEPOT;
 	}
-	return zone_ask(op, op->chunk, CHUNK);
+	return zone_ask(op, op->chunk, PCPI_CHUNK);
 }
 
 static enum sim_next give_ask(struct sim_heap *h, struct sim_op *op)
@@ -296,7 +300,7 @@ static uint64_t depot_get(struct sim_heap *h, struct sim_cache *c)
 	uint32_t room = pcpi_policy_room(ps, c->state.count);
 	uint32_t n = pcpi_policy_depot_blocks(ps->depot_batch, 0);
 
-	n = pcpi_max(pcpi_min(pcpi_min(n, room), (uint32_t)CHUNK), 1u);
+	n = pcpi_max(pcpi_min(pcpi_min(n, room), PCPI_DEPOT_CHUNK), 1u);
 	n = (uint32_t)pcpi_min((uint64_t)n, h->depot_pages);
 	h->depot_pages -= n;
 	c->state.count += n;

@@ -70,9 +70,8 @@ struct wire_reply {
 	uint32_t status;
 	uint32_t lost;     /* RUN: the CPU went to somebody else */
 	double value;      /* RUN: in the workload's unit */
-	double one_thread; /* RUN of parallel: the same alone */
+	double second;     /* RUN: what the catalog names so; below 0: unknown */
 	uint64_t pages;    /* RUN: blocks taken and given back */
-	uint32_t order9;   /* RUN of coalesce */
 	uint32_t counted;  /* counters are filled in */
 	struct wire_counters counters;
 	/* FINISH of latency*: over all repetitions. */

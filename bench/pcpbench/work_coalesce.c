@@ -55,7 +55,7 @@ static void blocks_count(struct ops_shared *s, struct ops *o, void **blocks,
 	all_give(o, 3, blocks, n);
 	ops_drain(s);
 	n = all_take(o, 9, blocks);
-	reply->order9 = (uint32_t)n;
+	reply->second = (double)n;
 	all_give(o, 9, blocks, n);
 	ops_drain(s);
 }

@@ -159,16 +159,58 @@ static bool workload_applies(unsigned workload)
 	case BENCH_LATENCY_CHURN:
 		return OPS_MIXED;
 	case BENCH_LATENCY_REMOTE2:
-	case BENCH_LATENCY_REMOTE8:
 		/* An allocator of whole bursts has no single calls there. */
 		return OPS_REMOTE && !OPS_STREAM;
+	case BENCH_LATENCY_REMOTE8:
+		return OPS_REMOTE && !OPS_STREAM && OPS_CROWD;
 	case BENCH_LATENCY_MIXED2:
-	case BENCH_LATENCY_MIXED8:
 		return OPS_REMOTE && !OPS_STREAM && OPS_MIXED;
+	case BENCH_LATENCY_MIXED8:
+		return OPS_REMOTE && !OPS_STREAM && OPS_MIXED && OPS_CROWD;
 	case BENCH_COALESCE:
+	case BENCH_FRAGMENT:
 		return OPS_COALESCE;
+	case BENCH_START:
+		return OPS_START;
+	case BENCH_START_HEAP:
+		return OPS_START && OPS_HEAPS;
+	case BENCH_GROW:
+		return OPS_GROWS;
+	case BENCH_TRIM:
+		return OPS_RELEASE;
+	case BENCH_THREADS:
+	case BENCH_THREADS_SHORT:
+		return OPS_THREADS;
 	default:
 		return true;
+	}
+}
+
+/* Runs a workload that neither keeps anything nor has a plan; false: it isn't such
+ * a one.  Preparing one is running it once, which warms what can be warm. */
+static bool apart_run(unsigned workload, unsigned turn, struct wire_reply *r)
+{
+	switch (workload) {
+	case BENCH_COALESCE:
+		bench_coalesce_run(turn, r);
+		return true;
+	case BENCH_FRAGMENT:
+		bench_fragment_run(turn, r);
+		return true;
+	case BENCH_START:
+	case BENCH_GROW:
+	case BENCH_TRIM:
+		bench_cold_run(&worker, workload, r);
+		return true;
+	case BENCH_START_HEAP:
+		bench_heap_run(&worker, r);
+		return true;
+	case BENCH_THREADS:
+	case BENCH_THREADS_SHORT:
+		bench_threads_run(&worker, workload, r);
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -178,7 +220,9 @@ static void worker_prepare(const struct wire_request *q, struct wire_reply *r)
 		r->status = WIRE_NOT_APPLICABLE;
 		return;
 	}
-	if (q->workload == BENCH_COALESCE)
+	/* Counts have nothing that could be warm. */
+	if (bench_workloads[q->workload].more_is_better ||
+	    apart_run(q->workload, 0, r))
 		return;
 	if (bench_is_latency(q->workload)) {
 		bench_latency_prepare(&worker, q->workload);
@@ -226,7 +270,7 @@ static struct bench_outcome clocked_run(unsigned workload, struct wire_reply *r)
 	if (workload != BENCH_PARALLEL)
 		return bench_local_run(&worker.lane[0], workload, &worker.plan);
 	out = parallel_run(&alone);
-	r->one_thread = outcome_ns(&alone);
+	r->second = outcome_ns(&alone);
 	return out;
 }
 
@@ -247,10 +291,8 @@ static void worker_run(const struct wire_request *q, struct wire_reply *r)
 {
 	struct wire_counters before = {0};
 
-	if (q->workload == BENCH_COALESCE) {
-		bench_coalesce_run(q->turn, r);
+	if (apart_run(q->workload, q->turn, r))
 		return;
-	}
 	ops_counters(&worker.shared, &before);
 	if (bench_is_latency(q->workload))
 		bench_latency_run(&worker, q->turn, r);
@@ -281,10 +323,12 @@ static void request_answer(const struct wire_request *q, struct wire_reply *r)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct wire_request q;
 
+	if (argc > 1)
+		return bench_cold_main(argv[1]);
 	while (wire_receive(WIRE_FD, &q, sizeof(q))) {
 		struct wire_reply r;
 

@@ -92,6 +92,22 @@ EXPERIMENTS = {
     "frees.",
 }
 
+WORKLOADS = {
+    "start": "A new process from main() to its first block, written; the second "
+    "figure begins before the process does, and so has what libraries do before main().",
+    "start-heap": "One heap or pool more in a process.",
+    "grow": "32 MiB more than the first block in a new process, page by page, each "
+    "written. Memory that the hypervisor has taken back costs 11 to 14 us a page, so "
+    "the figures can have two heights.",
+    "trim": "A new process frees 32 MiB and asks its allocator to give what is free to "
+    "the system; for each page that went in that call.",
+    "fragment": "What a day of mixed lifetimes leaves: the share of the free memory "
+    "that blocks of order 3 get, and in the second figure of order 9.",
+    "threads": "The first 64 pairs of each of 1,000 threads that live at once: CPU "
+    "time of the threads, not their waiting.",
+    "threads-short": "A thread started, 64 pairs, its end; one after another.",
+}
+
 TEXT = ' class="text"'
 NUMERIC = set("0123456789.,-+×±% kM")
 
@@ -233,6 +249,8 @@ def bars_section(r, shown):
             continue
         out.append(f'<section id="{escape(name)}">')
         out += [picture(p) for p in shown.get(name, [])]
+        if name in WORKLOADS:
+            out.append(f"<p>{escape(WORKLOADS[name])}</p>\n")
         out.append("<details><summary>all figures</summary>")
         out.append(table(*tables.workload(r.of(name))) + "</details></section>\n")
     out.append("</div>\n")

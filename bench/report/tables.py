@@ -62,6 +62,8 @@ def workload(cells):
         "allocator", "median", "min", "p25", "p75", "p99",
         f"× {base['allocator']}", "repetitions", "discarded", "disturbed", "memory",
     ]  # fmt: skip
+    second = next((c["second"] for c in cells if "second" in c), None)
+    heads += [second.replace("_", " ")] if second else []
     rows = []
     for c in sorted(cells, key=lambda c: c["median"] * (1 if least else -1)):
         numbers = [
@@ -76,6 +78,8 @@ def workload(cells):
             + counts
             + [str(c.get("backing", "-"))]
         )
+        if second:
+            rows[-1].append(words.number(c[second]) if second in c else "-")
     return heads, rows
 
 

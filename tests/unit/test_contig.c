@@ -422,6 +422,7 @@ Test(contig, reserve_is_for_who_may_have_it_and_watchers_are_told)
 
 	o.flags = PCPA_HEAP_FIXED;
 	o.initial_bytes = 16 * MIB;
+	o.hugepage_bytes = (size_t)sysconf(_SC_PAGESIZE); /* one window */
 	o.reserve_pages = 200;
 	cr_assert_eq(pcpa_heap_create(&o, &next), 0);
 	heap_replace(next);
