@@ -25,6 +25,10 @@
  * the depot and back; a pure freer hands over two. */
 #define PCPI_DEPOT_CHUNK 256u
 
+/* The most that a refill takes from there: the other half is as near then, and a
+ * single allocation waits for half as many lines of another processor's. */
+#define PCPI_DEPOT_GET 128u
+
 /* To the depot, or where it is full to the zone; true: the depot.
  * Requires order < PCPI_PCP_ORDERS. */
 bool pcpi_blocks_return(struct pcpi_zone *z, unsigned order,

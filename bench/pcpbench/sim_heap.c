@@ -300,7 +300,7 @@ static uint64_t depot_get(struct sim_heap *h, struct sim_cache *c)
 	uint32_t room = pcpi_policy_room(ps, c->state.count);
 	uint32_t n = pcpi_policy_depot_blocks(ps->depot_batch, 0);
 
-	n = pcpi_max(pcpi_min(pcpi_min(n, room), PCPI_DEPOT_CHUNK), 1u);
+	n = pcpi_max(pcpi_min(pcpi_min(n, room), PCPI_DEPOT_GET), 1u);
 	n = (uint32_t)pcpi_min((uint64_t)n, h->depot_pages);
 	h->depot_pages -= n;
 	c->state.count += n;

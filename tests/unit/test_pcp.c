@@ -123,7 +123,7 @@ Test(pcp, refill_takes_the_depots_hottest_batch_first)
 	cr_assert_eq(pcpi_cache_refill(cache, 0, &got, 1), 1);
 	cr_expect_eq(got, pfns[n - 1]);
 	cr_expect_eq(pop_one(0), pfns[n - 2]);
-	cr_expect_eq(depot_len(0), 64);
+	cr_expect_eq(depot_len(0), n - PCPI_DEPOT_GET);
 	cr_expect_eq(cache->depot_gets, 1);
 	expect_conserved(2);
 }
