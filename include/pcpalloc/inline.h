@@ -52,6 +52,10 @@
 #define PCPA_INLINE_OWNER 0
 #endif
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <pcpalloc/pcpalloc.h>
 
 #ifdef __cplusplus
@@ -317,97 +321,83 @@ PCPA_INLINE int pcpa_inline_single_(const struct pcpa_inline_cache *in,
 /* Below, its latency is more than it saves. */
 #define PCPA_INLINE_WIDE_MIN 16u
 
-typedef uint64_t pcpa_inline_u64x4_
-	__attribute__((vector_size(32), aligned(8), may_alias));
-typedef uint32_t pcpa_inline_u32x4_
-	__attribute__((vector_size(16), aligned(4), may_alias));
-
-/* The same three for 4 at a time, and n a multiple of 4. */
-PCPA_INLINE PCPA_INLINE_TARGET void
-pcpa_inline_addrs4_(const struct pcpa_inline_cache *in, const uint32_t *pages,
-		    void **blocks, uint32_t n)
+/* The step after the one at i: eight on, or the last eight again where fewer are
+ * left, which does the same once more; n: there is none. */
+PCPA_INLINE uint32_t pcpa_inline_step_(uint32_t i, uint32_t n)
 {
-	uint64_t base = (uint64_t)(uintptr_t)in->base;
-	uint32_t shift = in->page_shift, i;
-
-	for (i = 0; i < n; i += 4) {
-		pcpa_inline_u32x4_ at =
-			*(const pcpa_inline_u32x4_ *)(const void *)(pages + i);
-
-		*(pcpa_inline_u64x4_ *)(void *)(blocks + i) =
-			(__builtin_convertvector(at, pcpa_inline_u64x4_)
-			 << shift) + base;
-	}
+	i += 8;
+	return i < n && n - i < 8 ? n - 8 : i;
 }
 
-PCPA_INLINE PCPA_INLINE_TARGET int
-pcpa_inline_pages4_(const struct pcpa_inline_cache *in, void *const *blocks,
-		    uint32_t *pages, uint32_t n)
-{
-	uint64_t start = (uint64_t)(uintptr_t)in->start;
-	uint32_t shift = in->page_shift, first = (uint32_t)in->first, i;
-	uint64_t last = (in->pages << shift) - 1;
-	pcpa_inline_u64x4_ signs = {0, 0, 0, 0}, low = {0, 0, 0, 0};
-
-	for (i = 0; i < n; i += 4) {
-		pcpa_inline_u64x4_ off =
-			*(const pcpa_inline_u64x4_ *)(const void *)(blocks + i) -
-			start;
-
-		/* Set for what is before the first or behind the last. */
-		signs |= off | (last - off);
-		low |= off;
-		*(pcpa_inline_u32x4_ *)(void *)(pages + i) =
-			__builtin_convertvector(off >> shift,
-						pcpa_inline_u32x4_) + first;
-	}
-	low = (low & (((uint64_t)1 << shift) - 1)) | (signs >> 63);
-	return (low[0] | low[1] | low[2] | low[3]) == 0;
-}
-
-PCPA_INLINE int pcpa_inline_single4_(const struct pcpa_inline_cache *in,
-				     const uint32_t *pages, uint32_t n)
-{
-	const uint8_t *orders = in->orders - in->first;
-	uint64_t two[2];
-	uint32_t i;
-
-	for (i = 0; i < n; i += 4) {
-		/* Two indices a load. */
-		__builtin_memcpy(two, pages + i, sizeof(two));
-		if (pcpa_inline_unlikely_(
-			    pcpa_inline_order_(orders + (uint32_t)two[0]) != 1 ||
-			    pcpa_inline_order_(orders + (two[0] >> 32)) != 1 ||
-			    pcpa_inline_order_(orders + (uint32_t)two[1]) != 1 ||
-			    pcpa_inline_order_(orders + (two[1] >> 32)) != 1))
-			return 0;
-	}
-	return 1;
-}
-
-/* What the processor must have for it is asked by the callers. */
+/* The same three for 8 at a time, n >= 8. */
 PCPA_INLINE_WIDE void pcpa_inline_addrs_wide_(const struct pcpa_inline_cache *in,
 					      const uint32_t *pages,
 					      void **blocks, uint32_t n)
 {
-	uint32_t most = n & ~3u;
+	__m256i base = _mm256_set1_epi64x((int64_t)(uintptr_t)in->base);
+	__m128i shift = _mm_cvtsi32_si128((int)in->page_shift);
+	uint32_t i;
 
-	pcpa_inline_addrs4_(in, pages, blocks, most);
-	pcpa_inline_addrs_(in, pages + most, blocks + most, n - most);
+	for (i = 0; i < n; i = pcpa_inline_step_(i, n)) {
+		__m128i lo = _mm_loadu_si128(
+			(const __m128i *)(const void *)(pages + i));
+		__m128i hi = _mm_loadu_si128(
+			(const __m128i *)(const void *)(pages + i + 4));
+		__m256i a = _mm256_sll_epi64(_mm256_cvtepu32_epi64(lo), shift);
+		__m256i b = _mm256_sll_epi64(_mm256_cvtepu32_epi64(hi), shift);
+
+		_mm256_storeu_si256((__m256i *)(void *)(blocks + i),
+				    _mm256_add_epi64(a, base));
+		_mm256_storeu_si256((__m256i *)(void *)(blocks + i + 4),
+				    _mm256_add_epi64(b, base));
+	}
+}
+
+PCPA_INLINE PCPA_INLINE_TARGET int
+pcpa_inline_pages8_(const struct pcpa_inline_cache *in, void *const *blocks,
+		    uint32_t *pages, uint32_t n)
+{
+	uint64_t start = (uint64_t)(uintptr_t)in->start;
+	uint64_t bytes = in->pages << in->page_shift;
+	__m256i from = _mm256_set1_epi64x((int64_t)start);
+	__m256i last = _mm256_set1_epi64x((int64_t)(start + bytes - 1));
+	__m256i mask = _mm256_set1_epi64x(
+		(int64_t)(((uint64_t)1 << in->page_shift) - 1));
+	__m256i first = _mm256_set1_epi32((int)in->first);
+	__m128i shift = _mm_cvtsi32_si128((int)in->page_shift);
+	__m256i signs = _mm256_setzero_si256(), low = signs;
+	uint32_t i;
+
+	for (i = 0; i < n; i = pcpa_inline_step_(i, n)) {
+		__m256i p = _mm256_loadu_si256(
+			(const __m256i *)(const void *)(blocks + i));
+		__m256i q = _mm256_loadu_si256(
+			(const __m256i *)(const void *)(blocks + i + 4));
+		__m256i a = _mm256_sub_epi64(p, from);
+		__m256i b = _mm256_sub_epi64(q, from);
+
+		/* Set for what is before the first or behind the last. */
+		p = _mm256_or_si256(a, _mm256_sub_epi64(last, p));
+		q = _mm256_or_si256(b, _mm256_sub_epi64(last, q));
+		signs = _mm256_or_si256(signs, _mm256_or_si256(p, q));
+		low = _mm256_or_si256(low, _mm256_or_si256(a, b));
+		/* The low halves, a0 a1 b0 b1 a2 a3 b2 b3, then in order. */
+		a = _mm256_castps_si256(_mm256_shuffle_ps(
+			_mm256_castsi256_ps(_mm256_srl_epi64(a, shift)),
+			_mm256_castsi256_ps(_mm256_srl_epi64(b, shift)), 0x88));
+		a = _mm256_add_epi32(_mm256_permute4x64_epi64(a, 0xd8), first);
+		_mm256_storeu_si256((__m256i *)(void *)(pages + i), a);
+	}
+	return !_mm256_movemask_pd(_mm256_castsi256_pd(signs)) &&
+	       _mm256_testz_si256(low, mask);
 }
 
 PCPA_INLINE_WIDE int pcpa_inline_pages_wide_(const struct pcpa_inline_cache *in,
 					     void *const *blocks, uint32_t *pages,
 					     uint32_t n, int sized)
 {
-	uint32_t most = n & ~3u;
-	int ok = pcpa_inline_pages4_(in, blocks, pages, most);
-
-	ok &= pcpa_inline_pages_(in, blocks + most, pages + most, n - most);
-	if (!ok || sized)
-		return ok;
-	return pcpa_inline_single4_(in, pages, most) &&
-	       pcpa_inline_single_(in, pages + most, n - most);
+	return pcpa_inline_pages8_(in, blocks, pages, n) &&
+	       (sized || pcpa_inline_single_(in, pages, n));
 }
 #endif
 
