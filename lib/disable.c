@@ -137,7 +137,7 @@ static bool all_answered(struct pcpa_heap *heap)
 
 	pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry)
-		/* acquire: pairs with thread.c's cache_disown(). */
+		/* acquire: pairs with thread.c's cache_offer_locked(). */
 		all &= !pcpi_load_acquire(&c->owner) ||
 		       pcpi_cache_off_answered(c);
 	pcpi_rcu_read_unlock();

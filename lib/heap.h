@@ -76,6 +76,7 @@ struct pcpa_heap {
 	struct pcpi_lock trim_lock;
 	struct pcpi_lock contig_lock;
 	struct cds_list_head caches; /* threads_lock, RCU, add-only: E2 */
+	struct pcpi_cache *adoptable; /* threads_lock: those without owner, TH1 */
 	struct cds_list_head link;   /* heaps lock */
 	unsigned slot;		     /* heaps lock */
 	uint64_t id;		     /* c */

@@ -194,6 +194,7 @@ struct pcpi_cache {
 	/* Registry (thread.c). */
 	struct cds_list_head registry; /* RCU, add-only */
 	const void *owner;	       /* a: thread record, NULL: adoptable */
+	struct pcpi_cache *next_adoptable; /* threads lock */
 	int tid;		       /* r */
 	void *memory;		       /* c: the mapping that it lies in */
 	size_t bytes;		       /* c: of that */

@@ -60,7 +60,7 @@ uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
  * its owner is known to mark it by exchange (disable.c). */
 static bool cache_claim(const struct pcpa_heap *heap, struct pcpi_cache *c)
 {
-	/* acquire: pairs with thread.c's cache_disown(). */
+	/* acquire: pairs with thread.c's cache_offer_locked(). */
 	if ((heap->options_flags & PCPA_HEAP_NO_IPI) &&
 	    pcpi_load_acquire(&c->owner) && !pcpi_cache_off_answered(c)) {
 		pcpi_cache_ask(c);
@@ -120,7 +120,7 @@ static unsigned empty_quiet(struct pcpa_heap *heap, uint64_t *moved)
 /* False: its owner has ended since and is out. */
 static bool cache_postpone(struct pcpi_cache *c, uint64_t *moved)
 {
-	/* acquire: pairs with thread.c's cache_disown(). */
+	/* acquire: pairs with thread.c's cache_offer_locked(). */
 	if (pcpi_load_acquire(&c->owner)) {
 		pcpi_cache_claim_postpone(c);
 		return true;
@@ -267,7 +267,7 @@ void pcpi_heap_bounds_enforce(struct pcpa_heap *heap,
 		pcpi_heap_sweep(heap, 0);
 	pcpi_lock_take(&heap->threads_lock);
 	pcpi_list_each(c, &heap->caches, registry) {
-		/* acquire: pairs with thread.c's cache_disown(); relaxed: a cache
+		/* acquire: pairs with thread.c's cache_offer_locked(); relaxed: a cache
 		 * that grows beyond the bound later reads it first. */
 		if (c->zone == zone && pcpi_load_acquire(&c->owner) &&
 		    (tight || pcpi_load_relaxed(&c->high) > bound))

@@ -14,18 +14,21 @@
  * A heap's slot modulo PCPI_ENTRIES picks the entry; where two heaps share one,
  * the slow path finds the cache in the heap's registry and switches the entry.
  *
- * TH1  A cache has an owner or is adoptable (owner NULL), never both; the owner
- *     of a cache that is in the registry changes under the threads lock.
+ * TH1  A cache has an owner or is adoptable (owner NULL, in heap->adoptable), never
+ *     both; the owner of a cache that is in the registry changes under the threads
+ *     lock.
  * TH2  root->peers[] of a thread's first cache of a heap lists them all.
  * TH3  At a thread's end its caches are adoptable, and empty unless claimed; who
  *     has claimed one doesn't give up on it without an owner (sweep.c, SW3).
+ *
+ * TH4  A thread without the bit of a heap's entry in `used` has no cache of it.
  *
  * Progress: a thread that is past its end is served without a cache.
  * Not seen: a thread that makes its first call of all in the last round of its
  * keys' destructors, of a key that is younger than ours.  Its cache stays taken;
  * what is in it a sweep finds.
  * Cost: the first call of a thread on a heap maps its cache, unless another
- * thread left one; either takes the zone lock once and walks the heap's caches.
+ * thread left one, and takes the zone lock once.  Its end walks the heap's caches.
  */
 #include "heap.h"
 #include "list.h"
@@ -44,6 +47,7 @@ struct thread_record {
 	struct pcpi_entry entries[PCPI_ENTRIES]; /* o */
 	int tid;				 /* o */
 	bool making;				 /* o: inside cache making */
+	uint64_t used; /* o: a bit an entry, which had a cache of the thread's: TH4 */
 	struct thread_record *next;		 /* l: in the pool */
 };
 
@@ -121,14 +125,24 @@ static struct thread_record *record_self(void)
 static struct pcpi_cache *cache_adopt_locked(struct pcpa_heap *heap,
 					     struct pcpi_zone *zone)
 {
-	struct pcpi_cache *c;
+	struct pcpi_cache **at, *c;
 
-	pcpi_list_each(c, &heap->caches, registry) {
-		/* acquire: pairs with cache_disown(). */
-		if (c->zone == zone && !pcpi_load_acquire(&c->owner))
+	for (at = &heap->adoptable; (c = *at); at = &c->next_adoptable)
+		if (c->zone == zone) {
+			*at = c->next_adoptable;
 			return c;
-	}
+		}
 	return NULL;
+}
+
+/* With the threads lock, or in a child that has one thread. */
+static void cache_offer_locked(struct pcpa_heap *heap, struct pcpi_cache *c)
+{
+	c->next_adoptable = heap->adoptable;
+	heap->adoptable = c;
+	/* release: pairs with cache_claim() and cache_postpone() of sweep.c; TH1,
+	 * TH3. */
+	pcpi_store_release(&c->owner, NULL);
 }
 
 static struct pcpi_cache *cache_make(struct pcpa_heap *heap,
@@ -192,12 +206,19 @@ static struct pcpi_cache *cache_get(struct pcpa_heap *heap,
 	return c;
 }
 
+static uint64_t entry_bit(const struct pcpa_heap *heap)
+{
+	return UINT64_C(1) << heap->hot.entry / sizeof(struct pcpi_entry);
+}
+
 /* The thread's first cache of a heap whose entry another heap has taken. */
 static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
 					const struct thread_record *self)
 {
 	struct pcpi_cache *c, *found = NULL;
 
+	if (!(self->used & entry_bit(heap))) /* TH4 */
+		return NULL;
 	pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry) {
 		/* acquire: pairs with cache_own(). */
@@ -247,6 +268,7 @@ static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
 {
 	struct pcpi_entry *entry = entry_of(self, heap);
 
+	self->used |= entry_bit(heap);
 	/* A handler finds the old pair, none, or the new one.
 	 * relaxed: for this thread; see entry_clear(). */
 	pcpi_store_relaxed(&entry->heap, NULL);
@@ -358,9 +380,7 @@ static void cache_disown(struct pcpa_heap *heap, struct pcpi_cache *c)
 		pcpi_lock_take(&heap->threads_lock);
 		done = pcpi_cache_is_claimed(c) || pcpi_cache_pages(c) == 0;
 		if (done)
-			/* release: pairs with cache_adopt_locked(), and with
-			 * cache_claim() and cache_postpone() of sweep.c; TH1, TH3. */
-			pcpi_store_release(&c->owner, NULL);
+			cache_offer_locked(heap, c);
 		pcpi_lock_drop(&heap->threads_lock);
 	} while (!done);
 }
@@ -468,7 +488,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 		    pcpi_load_relaxed(&c->owner)) {
 			pcpi_cache_abandon(c);
 			pcpi_zone_caches_changed(c->zone, -1);
-			pcpi_store_relaxed(&c->owner, NULL); /* relaxed: as above. */
+			cache_offer_locked(heap, c);
 		}
 	}
 }

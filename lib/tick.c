@@ -82,7 +82,7 @@ static bool cache_claim(struct pcpa_heap *heap, struct pcpi_cache *c)
 {
 	if (!pcpi_cache_idle_plan(c, place_of(heap, c)))
 		return false;
-	/* acquire: pairs with thread.c's cache_disown(). */
+	/* acquire: pairs with thread.c's cache_offer_locked(). */
 	if ((heap->options_flags & PCPA_HEAP_NO_IPI) &&
 	    pcpi_load_acquire(&c->owner)) {
 		if (pcpi_cache_idle_expired(c))
@@ -136,7 +136,7 @@ static void claims_end(struct pcpa_heap *heap, uint64_t *moved)
 		if (!c->claimed)
 			continue;
 		c->claimed = false;
-		/* acquire: pairs with thread.c's cache_disown(). */
+		/* acquire: pairs with thread.c's cache_offer_locked(). */
 		if (!pcpi_load_acquire(&c->owner))
 			pcpi_cache_empty_claimed(c, moved); /* TI3 */
 		else
