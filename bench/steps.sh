@@ -71,6 +71,8 @@ interrupt() {
 	interrupted=1
 }
 trap interrupt INT TERM HUP
+# Nobody reads on: what runs would go on by itself.
+trap 'child_end; exit 141' PIPE
 
 # ---- Progress ---------------------------------------------------------------
 

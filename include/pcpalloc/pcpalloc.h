@@ -235,7 +235,9 @@ void pcpa_free_sized(struct pcpa_heap *heap, void *block, unsigned order);
  * Stores up to n blocks in blocks[0..n-1] and returns how many.  Fewer than n
  * only where pcpa_alloc() would fail; errno is set exactly then.  More blocks than
  * the thread's cache may hold, as for a ring's first filling, come from the free
- * pages first and don't pass the cache.
+ * pages first and don't pass the cache: 20 to 40 ns a block instead of 1.  What a
+ * cache may hold grows with the heap: in one of 16 MiB it is some 64 blocks, from
+ * 256 MiB on it is more than such calls ask for.
  */
 size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order, unsigned flags,
 		       void **blocks, size_t n);
