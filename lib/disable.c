@@ -13,8 +13,8 @@
  *            sweep: whoever read the depth before has left its cache when the
  *            sweep empties it, and whoever comes later keeps its blocks out
  *            lock THREADS; one more is done
- *   enable   one less is done, depth - 1; at 0 the depots take puts, the numbers are those of the
- *            zone as it is now, and OFF goes
+ *   enable   one less is done, depth - 1; at 0 the depots take puts, the numbers
+ *            are those of the zone as it is now, and OFF goes
  *
  * DS1  A cache that is in the registry has OFF iff pcpi_heap_hits_off() of its
  *     zone: both change under the threads lock, and so is it added; all of a heap

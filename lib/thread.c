@@ -20,7 +20,6 @@
  * TH2  root->peers[] of a thread's first cache of a heap lists them all.
  * TH3  At a thread's end its caches are adoptable, and empty unless claimed; who
  *     has claimed one doesn't give up on it without an owner (sweep.c, SW3).
- *
  * TH4  A thread without the bit of a heap's entry in `used` has no cache of it.
  *
  * Progress: a thread that is past its end is served without a cache.

@@ -41,7 +41,7 @@ static void file_make(char *path, const char *text)
 {
 	int fd;
 
-	strcpy(path, "/tmp/pcpbench-test-XXXXXX");
+	strcpy(path, "pcpbench-test-XXXXXX"); /* where the tests run */
 	fd = mkstemp(path);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));

@@ -420,10 +420,13 @@ static void json_string(const char *text)
 	putchar('"');
 }
 
+/* The file's name without its folder, which says nothing on another machine. */
 static void json_capture(const struct capture *c, const char *path)
 {
+	const char *slash = strrchr(path, '/');
+
 	printf("\"capture\":{\"file\":");
-	json_string(path);
+	json_string(slash ? slash + 1 : path);
 	printf(",\"frames_read\":%zu,\"frames_replayed\":%zu,"
 	       "\"bytes\":%zu,\"largest_bytes\":%" PRIu32
 	       ",\"empty\":%zu,\"too_large\":%zu,\"short\":%zu,"
