@@ -327,7 +327,7 @@ static uint32_t refill_at_once(struct pcpi_cache *c, unsigned order,
 	struct pcpi_pcp_list *list = &c->list[order];
 	struct pcpi_ring *ring = &list->ring;
 	uint32_t *slots, want, got;
-	bool busy;
+	bool busy; /* or empty: refill_asked() waits, and looks further */
 
 	if (!enter_to_put(c, c->zone))
 		return 0;

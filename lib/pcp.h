@@ -25,7 +25,7 @@
  *     CLAIMED or in a sequence that saw neither, or by the one drainer that set
  *     CLAIMED, cut sequences short, and then saw busy clear.
  * C2  busy is never held across a lock, a system call, a claim or a callback; a
- *     try-lock (nowait.c) waits for nothing and is none.
+ *     try-lock (nowait.c, a taker's refill in pcp.c) waits for nothing and is none.
  * C3  The owner never waits: on a claim it goes around its cache.
  * C4  Each list: frees = allocs + len + out - in, so that frees are not counted.
  *     What the cache holds is the sum of len << order, and not kept either.
