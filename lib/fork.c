@@ -24,7 +24,8 @@
  *     first call counts.
  *
  * Cost: some 20 lock operations a heap and node.
- * Proved by tests/conc/fork.c, fork_first.c, spawn.c, tests/unit/test_disable_beside.c.
+ * Proved by tests/conc/fork.c, fork_first.c,
+ * fork_register.c, spawn.c, tests/unit/test_disable_beside.c.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -88,7 +89,7 @@ static void prepare(void)
 			zone_freeze(&h->env.zones[z]);
 	}
 	pcpi_thread_freeze();
-	urcu_bp_before_fork();
+	pcpi_rcu_freeze();
 	pcpi_store_relaxed(&frozen_by, &pcpi_table); /* relaxed: as above */
 }
 
@@ -126,7 +127,7 @@ static void parent(void)
 {
 	if (!thaw_due())
 		return;
-	urcu_bp_after_fork_parent();
+	pcpi_rcu_thaw(false);
 	locks_thaw();
 	pcpi_nest_leave();
 }
@@ -137,7 +138,7 @@ static void child(void)
 
 	if (!thaw_due())
 		return;
-	urcu_bp_after_fork_child();
+	pcpi_rcu_thaw(true);
 	locks_thaw();
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_background_forked(&h->background);

@@ -10,7 +10,7 @@
  * Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
- *   HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
+ *   HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE < READER
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -33,6 +33,7 @@ enum pcpi_lock_rank {
 	PCPI_RANK_GROW = 6,    /* one grower a zone (zone.c)                 */
 	PCPI_RANK_DEPOT = 7,   /* one node and order's batches (depot.c)     */
 	PCPI_RANK_ZONE = 8,    /* buddy and accounting (zone.c)              */
+	PCPI_RANK_READER = 9,  /* becoming a reader (rcu.c)                  */
 };
 
 struct pcpi_lock {

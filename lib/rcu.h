@@ -2,10 +2,22 @@
 /*
  * rcu.h - the flavour of liburcu in use.  Layer 0.
  *
- * liburcu-bp: readers need not be registered, no thread is started, and a
- * reader's first section in a thread registers it by itself.  Read-side
+ * Owns: the door through which threads become readers.
+ *
+ * liburcu-bp: callers register nothing, and no thread is started.  Read-side
  * sections are on slow paths only; they may be long (a sweep) and may nest, but
  * never wait for a grace period.
+ *
+ * R1  A thread's first section registers it, behind the door, which a fork holds
+ *     shut: liburcu counts its readers under a lock that its own fork handlers
+ *     leave alone, and a child forked meanwhile would wait for that lock for
+ *     ever, at its own first section or at its exit.
+ *
+ * liburcu counts a thread out under the same lock when the thread ends, in a
+ * destructor that nobody can hold up: a fork in these 20 ns leaves such a child,
+ * as in any program that uses liburcu-bp.
+ *
+ * Failure: none.  Proved by tests/conc/fork_register.c.
  */
 #ifndef PCPI_RCU_H
 #define PCPI_RCU_H
@@ -25,10 +37,7 @@ void __tsan_release(void *at);
 #define pcpi_rcu_tell(what) ((void)0)
 #endif
 
-static inline void pcpi_rcu_read_lock(void)
-{
-	urcu_bp_read_lock();
-}
+void pcpi_rcu_read_lock(void);
 
 static inline void pcpi_rcu_read_unlock(void)
 {
@@ -42,5 +51,9 @@ static inline void pcpi_rcu_synchronize(void)
 	urcu_bp_synchronize_rcu();
 	pcpi_rcu_tell(acquire);
 }
+
+/* Around a fork, which holds all other locks: nobody is inside liburcu. */
+void pcpi_rcu_freeze(void);
+void pcpi_rcu_thaw(bool child);
 
 #endif
