@@ -35,6 +35,9 @@
 #include "list.h"
 #include "nest.h"
 #include "rcu.h"
+#include "sys/sys.h"
+
+#define LEAVE_NS UINT64_C(1000000000)
 
 static bool registered; /* a */
 /* All locks: the thread that forks, by the address of its table's pointer, and
@@ -66,6 +69,15 @@ static void zone_thaw(struct pcpi_zone *z)
 	pcpi_lock_thaw(&z->grow_lock);
 }
 
+/* R2; they take no lock of ours to leave. */
+static void readers_await(void)
+{
+	uint64_t deadline_ns = pcpi_sys->clock_ns() + LEAVE_NS;
+
+	while (pcpi_rcu_leaving() && pcpi_sys->clock_ns() < deadline_ns)
+		pcpi_sys->yield();
+}
+
 static void prepare(void)
 {
 	struct pcpa_heap *h;
@@ -89,7 +101,9 @@ static void prepare(void)
 			zone_freeze(&h->env.zones[z]);
 	}
 	pcpi_thread_freeze();
-	pcpi_rcu_freeze();
+	pcpi_rcu_shut();
+	readers_await();
+	urcu_bp_before_fork();
 	pcpi_store_relaxed(&frozen_by, &pcpi_table); /* relaxed: as above */
 }
 
@@ -127,7 +141,8 @@ static void parent(void)
 {
 	if (!thaw_due())
 		return;
-	pcpi_rcu_thaw(false);
+	urcu_bp_after_fork_parent();
+	pcpi_rcu_open(false);
 	locks_thaw();
 	pcpi_nest_leave();
 }
@@ -138,7 +153,8 @@ static void child(void)
 
 	if (!thaw_due())
 		return;
-	pcpi_rcu_thaw(true);
+	urcu_bp_after_fork_child();
+	pcpi_rcu_open(true);
 	locks_thaw();
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_background_forked(&h->background);

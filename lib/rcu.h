@@ -8,16 +8,19 @@
  * sections are on slow paths only; they may be long (a sweep) and may nest, but
  * never wait for a grace period.
  *
+ * liburcu counts its readers under a lock that its own fork handlers leave alone; a
+ * child forked while another thread has it waits for it for ever, at its own
+ * first section or at its exit.  So:
+ *
  * R1  A thread's first section registers it, behind the door, which a fork holds
- *     shut: liburcu counts its readers under a lock that its own fork handlers
- *     leave alone, and a child forked meanwhile would wait for that lock for
- *     ever, at its own first section or at its exit.
+ *     shut.
+ * R2  A thread that R1 has registered says that it is leaving, behind the door,
+ *     before liburcu counts it out, and that it has left.  A fork waits for it, for a
+ *     second at most: a destructor of the program's may come in between.
  *
- * liburcu counts a thread out under the same lock when the thread ends, in a
- * destructor that nobody can hold up: a fork in these 20 ns leaves such a child,
- * as in any program that uses liburcu-bp.
- *
- * Failure: none.  Proved by tests/conc/fork_register.c.
+ * Failure: where a key can't be had, or liburcu's isn't found, R2 is not kept, and
+ * every section goes through the door.
+ * Proved by tests/conc/fork_register.c.
  */
 #ifndef PCPI_RCU_H
 #define PCPI_RCU_H
@@ -52,8 +55,12 @@ static inline void pcpi_rcu_synchronize(void)
 	pcpi_rcu_tell(acquire);
 }
 
-/* Around a fork, which holds all other locks: nobody is inside liburcu. */
-void pcpi_rcu_freeze(void);
-void pcpi_rcu_thaw(bool child);
+/* Around a fork, which holds all other locks: nobody becomes a reader, or begins
+ * to leave, in between.  child: in the child, where nobody else is. */
+void pcpi_rcu_shut(void);
+void pcpi_rcu_open(bool child);
+
+/* Whether threads are leaving. */
+bool pcpi_rcu_leaving(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork_register.c - a fork while another thread is registered with liburcu, which
- * counts its readers under a lock that its fork handlers don't take (R1 of
- * lib/rcu.h).  The thread is held up where it has that lock: this program's
- * pthread_mutex_unlock() is the one that liburcu calls.
+ * fork_register.c - a fork while another thread is registered with liburcu, or
+ * ends: it counts its readers under a lock that its fork handlers don't take (R1
+ * and R2 of lib/rcu.h).  The thread is held up where it has that lock: this
+ * program's pthread_mutex_unlock() is the one that liburcu calls.
  *
  * Not under sanitizers, whose runtimes have a pthread_mutex_unlock() of their own.
  */
@@ -18,9 +18,11 @@
 #define FORK_REGISTER_SANITIZED 0
 #endif
 
-#define HELD_MS 300u
+/* Less than a fork waits for. */
+#define HELD_MS 50u
 
-static __thread bool hold_up;
+/* The nth call from now on, by liburcu, is held up; 0: none. */
+static __thread unsigned hold_up;
 static bool held, let_go;
 
 #if !FORK_REGISTER_SANITIZED
@@ -34,8 +36,7 @@ pthread_mutex_unlock(pthread_mutex_t *mutex)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
 	if (hold_up && dladdr(__builtin_return_address(0), &from) &&
-	    strstr(from.dli_fname, "liburcu-bp")) {
-		hold_up = false;
+	    strstr(from.dli_fname, "liburcu-bp") && --hold_up == 0) {
 		conc_raise(&held);
 		conc_sleep_ms(HELD_MS);
 		conc_raise(&let_go);
@@ -54,22 +55,29 @@ static void read_stats(unsigned index, void *heap)
 
 static void registers(unsigned index, void *heap)
 {
-	hold_up = true;
+	hold_up = 1;
 	read_stats(index, heap);
 	CHECK(!hold_up);
 }
 
-int main(void)
+/* liburcu has the lock of its list first. */
+static void ends(unsigned index, void *heap)
 {
-	struct pcpa_heap *heap;
+	read_stats(index, heap);
+	hold_up = 2;
+}
+
+/* Forks while fn's thread is held up. */
+static void fork_meets(struct pcpa_heap *heap, void (*fn)(unsigned, void *))
+{
 	struct conc_thread other;
 	int status;
 	pid_t pid;
 
-	if (FORK_REGISTER_SANITIZED)
-		return 77;
-	heap = conc_growing_heap(4 * MIB, PCPA_HEAP_COW);
-	conc_start(&other, 1, registers, heap);
+	/* relaxed: no other thread. */
+	pcpi_store_relaxed(&held, false);
+	pcpi_store_relaxed(&let_go, false);
+	conc_start(&other, 1, fn, heap);
 	while (!conc_flag(&held))
 		sched_yield();
 	pid = fork();
@@ -83,6 +91,17 @@ int main(void)
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	conc_join(&other, 1);
+}
+
+int main(void)
+{
+	struct pcpa_heap *heap;
+
+	if (FORK_REGISTER_SANITIZED)
+		return 77;
+	heap = conc_growing_heap(4 * MIB, PCPA_HEAP_COW);
+	fork_meets(heap, registers);
+	fork_meets(heap, ends);
 	CHECK(pcpa_heap_destroy(heap) == 0);
 	return 0;
 }
