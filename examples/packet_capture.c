@@ -633,11 +633,11 @@ static void heap_open(void)
 	struct pcpa_heap_options options = PCPA_HEAP_OPTIONS_INIT;
 	int error;
 
-	options.max_bytes = opt.heap_bytes; /* it grows by and by */
+	options.max_bytes = opt.heap_bytes;
+	options.initial_bytes = opt.heap_bytes / 16; /* it grows */
 	error = pcpa_heap_create(&options, &heap);
 	if (error)
-		errx(1, "no heap of %llu bytes: %s", opt.heap_bytes,
-		     strerror(-error));
+		errx(1, "heap of %llu: %s", opt.heap_bytes, strerror(-error));
 	page_bytes = pcpa_heap_page_bytes(heap);
 }
 
