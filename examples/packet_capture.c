@@ -657,6 +657,7 @@ static void capture_open(void)
 	fcntl(batches[1], F_SETPIPE_SZ, 1 << 20);
 	if (opt.file)
 		output_open(pcap);
+	pcap_close(pcap);
 	socket_bind();
 }
 
@@ -674,7 +675,6 @@ int main(int argc, char **argv)
 	static struct thread threads[1 + MAX_WORKERS]; /* receive, then work */
 	struct sigaction once = {.sa_handler = on_signal,
 				 .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-	bool good;
 
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
@@ -691,10 +691,9 @@ int main(int argc, char **argv)
 	for (size_t i = 1; i <= opt.workers; i++)
 		pthread_join(threads[i].id, NULL);
 
-	good = summary_print(threads, socket_empty());
 	if (output.dumper && fclose(pcap_dump_file(output.dumper)))
 		fail(opt.file, errno);
-	if (!good || pcpa_heap_destroy(heap))
+	if (!summary_print(threads, socket_empty()) || pcpa_heap_destroy(heap))
 		errx(1, "packets or blocks are missing");
 	return failed;
 }
