@@ -70,7 +70,7 @@ static struct {
 
 static const struct argp_option argp_options[] = {
 	{"interface", 'i', "IFACE", 0, "Capture on this interface", 0},
-	{"write", 'w', "FILE", 0, "Write to FILE; -: standard output", 0},
+	{"write", 'w', "FILE", 0, "Write to FILE (-: stdout) as pcap", 0},
 	{"workers", 'n', "WORKERS", 0, "Number of worker threads (2)", 0},
 	{"count", 'c', "COUNT", 0, "End after COUNT packets", 0},
 	{"time", 't', "SECONDS", 0, "End after so many seconds", 0},
@@ -106,8 +106,9 @@ static error_t number_parse(const struct number *n, const char *text,
 		shift = 10 * (unsigned)(strchr(n->units, *end++) - n->units + 1);
 	if (text[0] < '0' || text[0] > '9' || *end || errno ||
 	    value > n->max >> shift || value << shift < n->min)
-		argp_error(state, "--%s '%s': not a number from %llu to %llu %s",
-			   n->name, text, n->min, n->max, n->units);
+		argp_error(state, "--%s '%s': not a number from %llu to %llu%s%s",
+			   n->name, text, n->min, n->max,
+			   *n->units ? ", also in " : "", n->units);
 	*n->value = value << shift;
 	return 0;
 }
