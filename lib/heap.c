@@ -88,6 +88,7 @@ static int plan_space(struct heap_plan *plan)
 		.hugepage_bytes = opts->hugepage_bytes,
 		.cow = opts->flags & PCPA_HEAP_COW,
 		.dump = opts->flags & PCPA_HEAP_DUMP,
+		.shared = opts->flags & PCPA_HEAP_SHARED,
 		.verbosity = opts->verbosity,
 	};
 

@@ -96,6 +96,23 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  * where it can't be made.  It does not survive a fork: a child with
  * PCPA_HEAP_COW lives without. */
 #define PCPA_HEAP_BACKGROUND 0x40u
+/*
+ * The memory is that of files without a name (memfd), one for each node and kind of
+ * page, so that another process can map it: pcpa_arena_info says which file and
+ * where.  Hugetlb pages where these can be had, else transparent huge pages, which
+ * for such memory have a setting of their own (shmem_enabled), else base pages.
+ * Not with PCPA_HEAP_COW; needs Linux 5.14.  Creation may also fail with -EMFILE and
+ * the like, or with -EFBIG where RLIMIT_FSIZE is below the address space of a node.
+ *
+ * A descriptor is the heap's, is closed at exec, and is closed in a forked child:
+ * send it over a Unix socket (SCM_RIGHTS), or dup() it before the fork.  Its size
+ * is sealed.  Who maps it sees and changes all blocks, and must keep to what
+ * pcpa_for_each_arena() lists: what lies between takes memory when it is touched,
+ * or raises SIGBUS.  What pcpa_heap_trim() gives back is gone for every process,
+ * which then reads zeros or gets SIGBUS: pcpa_heap_notify() tells before.  After
+ * pcpa_heap_destroy() other processes keep what they have mapped.
+ */
+#define PCPA_HEAP_SHARED 0x80u
 
 /*
  * What a heap is made of.  Start from PCPA_HEAP_OPTIONS_INIT; zero means the
@@ -312,6 +329,13 @@ struct pcpa_arena_info {
 	int node; /* os number */
 	enum pcpa_backing backing;
 	size_t page_bytes; /* of the pages asked for */
+	/* With PCPA_HEAP_SHARED the file that the range is in and where it begins
+	 * there, else -1 and 0.  Where struct_size is smaller there is none. */
+	int fd;
+	uint64_t offset;
+	/* An arena begins at a multiple of it and has a multiple of it, and so has
+	 * what is given back of one: a huge page, also where none is used. */
+	size_t granule_bytes;
 };
 
 /*

@@ -26,9 +26,13 @@ static void install(bool hugetlb, unsigned fail_call)
 	fake.fail_call = fail_call;
 }
 
+static unsigned heap_flags;
+
 static int create(size_t initial, struct pcpa_heap **heap)
 {
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+
+	o.flags = heap_flags;
 
 	o.initial_bytes = initial;
 	o.max_bytes = 16 * MIB;
@@ -81,6 +85,7 @@ static void expect_nothing(unsigned fail_call, uint64_t free_pages,
 {
 	cr_expect_eq(fake_sys_mapped(), 0, "call %u: %u left", fail_call,
 		     fake_sys_mapped());
+	cr_expect_eq(fake_sys_open_files(), 0, "call %u", fail_call);
 	cr_expect_eq(fake.populated_bytes, 0, "call %u", fail_call);
 	cr_expect_eq(fake.pools[0].free, free_pages, "call %u", fail_call);
 	cr_expect_eq(maps_kib(), before, "call %u", fail_call);
@@ -157,6 +162,13 @@ Test(heap_fault, nth_call_fails_with_transparent_pages_leaves_nothing)
 
 Test(heap_fault, nth_call_fails_growing_from_nothing_leaves_nothing)
 {
+	fail_each_call(false, 0);
+}
+
+Test(heap_fault, nth_call_fails_with_shared_memory_leaves_nothing)
+{
+	heap_flags = PCPA_HEAP_SHARED;
+	fail_each_call(true, 2 * MIB);
 	fail_each_call(false, 0);
 }
 
