@@ -493,6 +493,7 @@ static void describe(const struct pcpi_space *space, const struct pcpi_window *w
 	out->node = w->node;
 	out->os_node = w->os_node;
 	out->backing = w->backing;
+	out->told = false;
 	out->page_bytes = w->page_bytes;
 }
 

@@ -128,6 +128,7 @@ struct pcpi_arena {
 	unsigned node; /* position */
 	unsigned os_node;
 	enum pcpa_backing backing;
+	bool told; /* the subscriber has agreed to it (notify.h) */
 	size_t page_bytes;
 };
 
