@@ -40,17 +40,17 @@ int pcpi_notify_call(const struct pcpi_notify *n, struct pcpi_subscriber who,
 bool pcpi_notify_list(struct pcpi_notify *n, struct pcpi_arena *a,
 		      struct cds_list_head *arenas)
 {
-	bool due;
+	bool told = a->told, due; /* once listed it is the turn's: SU2 */
 
 	if (!n) {
 		pcpi_list_add_tail(&a->link, arenas);
 		return true;
 	}
 	pcpi_lock_take(&n->lock);
-	due = n->now.fn && !a->told;
+	due = n->now.fn && !told;
 	if (!due) {
 		pcpi_list_add_tail(&a->link, arenas);
-		n->adding -= a->told;
+		n->adding -= told;
 	}
 	pcpi_lock_drop(&n->lock);
 	return !due;
