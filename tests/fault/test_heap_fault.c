@@ -57,6 +57,27 @@ static void trim_heap(struct pcpa_heap *heap, unsigned fail_call)
 	pcpa_free(heap, blocks[0]);
 }
 
+static int agree(enum pcpa_arena_change change, const struct pcpa_arena_info *arena,
+		 void *arg)
+{
+	int64_t *bytes = arg;
+
+	*bytes += change == PCPA_ARENA_ADD ? (int64_t)arena->bytes
+					   : -(int64_t)arena->bytes;
+	return 0;
+}
+
+/* Of shared heaps; what it was told is always what is managed. */
+static int64_t told;
+
+static void expect_told(struct pcpa_heap *heap, unsigned fail_call)
+{
+	if (heap_flags & PCPA_HEAP_SHARED)
+		cr_expect_eq((uint64_t)told,
+			     stats_of(heap, -1).managed_pages * fake.page_bytes,
+			     "call %u", fail_call);
+}
+
 /* One failure may cost a call its success, but not the next one's. */
 static void use_heap(struct pcpa_heap *heap, unsigned fail_call)
 {
@@ -77,7 +98,9 @@ static void use_heap(struct pcpa_heap *heap, unsigned fail_call)
 	cr_expect_eq(stats_of(heap, -1).bad_frees, 0);
 	cr_expect_eq(pcpa_heap_drain(heap), 0);
 	cr_expect_eq(pcpa_thread_flush(heap), 0);
+	expect_told(heap, fail_call);
 	trim_heap(heap, fail_call);
+	expect_told(heap, fail_call);
 }
 
 static void expect_nothing(unsigned fail_call, uint64_t free_pages,
@@ -116,11 +139,15 @@ static bool live(bool hugetlb, size_t initial, unsigned fail_call)
 	rc = create(initial, &heap);
 	cr_expect(rc == 0 || rc == -ENOMEM, "call %u: %d", fail_call, rc);
 	cr_expect(rc == 0 || !heap);
+	told = 0;
 	if (rc == 0) {
+		if (heap_flags & PCPA_HEAP_SHARED)
+			cr_expect_eq(pcpa_heap_notify(heap, agree, &told), 0);
 		use_heap(heap, fail_call);
 		destroy_from = fake.calls;
 		rc = pcpa_heap_destroy(heap);
 		cr_expect_eq(rc, 0, "call %u: destroy %d", fail_call, rc);
+		cr_expect_eq(told, 0, "call %u", fail_call);
 	}
 	if (fail_call > destroy_from && fail_call <= fake.calls)
 		expect_one_range(fail_call);
