@@ -263,7 +263,7 @@ static void op_arenas(struct soak_thread *t)
 	CHECK(pcpa_for_each_arena(heap, arena_look, heap) == 0);
 }
 
-static uint64_t changes; /* a */
+static uint64_t arena_changes; /* a */
 
 /* Refuses one of sixteen. */
 static int arena_change(enum pcpa_arena_change change,
@@ -272,7 +272,7 @@ static int arena_change(enum pcpa_arena_change change,
 	(void)change;
 	CHECK(arena_look(info, arg) == 0);
 	/* relaxed: counter */
-	return pcpi_fetch_add_relaxed(&changes, 1) % 16 == 0 ? -EIO : 0;
+	return pcpi_fetch_add_relaxed(&arena_changes, 1) % 16 == 0 ? -EIO : 0;
 }
 
 /* Begins, or ends what anyone has begun. */
