@@ -169,7 +169,8 @@ int pcpa_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
 
 /*
- * Gives everything back to the kernel.  Requires quiescent callers.
+ * Gives everything back to the kernel, after a subscription to its arenas was ended
+ * (pcpa_heap_notify()).  Requires quiescent callers.
  * Returns 0, or -EBUSY while blocks are out: the heap is then unchanged and
  * pcpa_stats_read() says how many.
  */
