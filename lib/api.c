@@ -433,15 +433,9 @@ static int zone_arenas(struct pcpi_zone *z,
 
 	pcpi_rcu_read_lock();
 	pcpi_list_each(a, &z->arenas, link) {
-		struct pcpa_arena_info info = {
-			.struct_size = sizeof(info),
-			.base = a->base,
-			.bytes = a->bytes,
-			.node = (int)a->os_node,
-			.backing = a->backing,
-			.page_bytes = a->page_bytes,
-		};
+		struct pcpa_arena_info info;
 
+		pcpi_arena_info(z->space, a, &info);
 		depth = pcpi_nest_suspend(); /* NE3 */
 		stop = fn(&info, arg);
 		pcpi_nest_resume(depth);

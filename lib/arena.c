@@ -28,8 +28,8 @@
  *   A7  the arenas of a node sum up to used_bytes, at most max_bytes;
  *   A8  outside of arenas nothing is populated (unless the kernel refused to
  *       take it back: it is then used by the next arena there);
- *   A9  hugetlb memory is never touched before the kernel has said that it is
- *       there: without MADV_POPULATE_WRITE it is not used.
+ *   A9  hugetlb memory and that of files is never touched before the kernel has
+ *       said that it is there: without MADV_POPULATE_WRITE it is not used.
  *
  * Concurrency: one grower for each node, by the caller's lock; growers of
  * different nodes share only pending_bytes, which keeps two of them from taking
@@ -119,6 +119,12 @@ static bool is_missing(int rc)
 	return rc == -EINVAL || rc == -ENOSYS || rc == -EPERM;
 }
 
+/* A9: where there is no memory a touch of it is a signal. */
+static bool may_touch(const struct pcpi_window *w)
+{
+	return w->backing != PCPA_BACKING_HUGETLB && w->fd < 0;
+}
+
 static int populate(struct pcpi_space *space, const struct pcpi_window *w,
 		    char *base, uint64_t bytes)
 {
@@ -131,12 +137,11 @@ static int populate(struct pcpi_space *space, const struct pcpi_window *w,
 		.chunk_bytes = pcpi_round_up((bytes + n - 1) / n, w->page_bytes),
 		.page_bytes = (size_t)1 << space->page_shift,
 		/* relaxed: who misses it learns it from the kernel. */
-		.touch = pcpi_load_relaxed(&space->touch) &&
-			 w->backing != PCPA_BACKING_HUGETLB,
+		.touch = pcpi_load_relaxed(&space->touch) && may_touch(w),
 	};
 	int rc = run_job(&job, n);
 
-	if (is_missing(rc) && w->backing != PCPA_BACKING_HUGETLB) {
+	if (is_missing(rc) && may_touch(w)) {
 		/* relaxed: as above. */
 		pcpi_store_relaxed(&space->touch, true);
 		job.touch = true;
@@ -153,12 +158,21 @@ static bool is_closed(const struct pcpi_window *w, uint64_t at)
 	return w->backing != PCPA_BACKING_HUGETLB && at >= w->next;
 }
 
+/* Pages back to the kernel. */
+static int release(const struct pcpi_window *w, uint64_t at, uint64_t bytes)
+{
+	if (w->fd >= 0)
+		return pcpi_sys->punch(w->fd, at, (size_t)bytes);
+	return pcpi_sys->advise(w->base + at, (size_t)bytes,
+				PCPI_ADVISE_DONTNEED);
+}
+
 /* Refusals here leave memory that the next arena takes over (A8). */
 static void unback(const struct pcpi_window *w, uint64_t at, uint64_t bytes)
 {
 	char *base = w->base + at;
 
-	pcpi_sys->advise(base, (size_t)bytes, PCPI_ADVISE_DONTNEED);
+	release(w, at, bytes);
 	if (is_closed(w, at))
 		pcpi_sys->decommit(base, (size_t)bytes);
 }
@@ -179,11 +193,12 @@ static int back(struct pcpi_space *space, struct pcpi_window *w, uint64_t at,
 	rc = populate(space, w, base, bytes);
 	if (rc != 0) {
 		unback(w, at, bytes);
-		if (w->backing != PCPA_BACKING_HUGETLB)
-			w->lack = PCPI_FALL_MACHINE;
+		if (is_missing(rc) && !may_touch(w))
+			w->lack = PCPI_FALL_POPULATE;
 		else
-			w->lack = is_missing(rc) ? PCPI_FALL_POPULATE
-						 : PCPI_FALL_HUGETLB_POOL;
+			w->lack = w->backing == PCPA_BACKING_HUGETLB
+					  ? PCPI_FALL_HUGETLB_POOL
+					  : PCPI_FALL_MACHINE;
 	}
 	return rc;
 }
@@ -323,8 +338,10 @@ static void say_no_hugetlb(struct pcpi_space *space,
 				    instead, name);
 	else if (lack == PCPI_FALL_HUGETLB_REFUSED)
 		pcpi_space_say_once(space, lack,
-				    "mmap(MAP_HUGETLB) is refused, using %s "
-				    "pages: allow it in the sandbox's filter",
+				    "%s is refused, using %s pages: allow it in "
+				    "the sandbox's filter",
+				    space->shared ? "memfd_create(MFD_HUGETLB)"
+						  : "mmap(MAP_HUGETLB)",
 				    instead);
 	else if (lack == PCPI_FALL_POPULATE)
 		pcpi_space_say_once(space, lack,
@@ -351,11 +368,13 @@ static void say_backing(struct pcpi_space *space,
 		say_no_hugetlb(space, node, used, want_bytes);
 	if (used->backing == PCPA_BACKING_BASE)
 		pcpi_space_say_once(space, PCPI_FALL_THP,
-				    "no transparent huge pages, using base "
-				    "pages of %zu KiB: `echo madvise > "
-				    "/sys/kernel/mm/transparent_hugepage/"
-				    "enabled`",
-				    page >> 10);
+				    "no transparent huge pages%s, using base "
+				    "pages of %zu KiB: `echo %s > "
+				    "/sys/kernel/mm/transparent_hugepage/%s`",
+				    space->shared ? " for shared memory" : "",
+				    page >> 10,
+				    space->shared ? "advise" : "madvise",
+				    space->shared ? "shmem_enabled" : "enabled");
 }
 
 /* Anonymous memory gave less than was wanted. */
@@ -375,6 +394,11 @@ static void say_short(struct pcpi_space *space, enum pcpi_fall by,
 				    "vm.overcommit_memory=0`, or raise "
 				    "RLIMIT_DATA (`ulimit -d`)",
 				    mib);
+	else if (by == PCPI_FALL_POPULATE)
+		pcpi_space_say_once(space, by,
+				    "no MADV_POPULATE_WRITE, so shared memory "
+				    "isn't safe: use Linux 5.14 or allow it in "
+				    "the sandbox's filter");
 	else
 		pcpi_space_say_once(space, PCPI_FALL_MACHINE,
 				    "the machine's memory leaves %llu MiB", mib);
@@ -469,6 +493,7 @@ static void describe(const struct pcpi_space *space, const struct pcpi_window *w
 	out->node = w->node;
 	out->os_node = w->os_node;
 	out->backing = w->backing;
+	out->told = false;
 	out->page_bytes = w->page_bytes;
 }
 
@@ -501,23 +526,55 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node_pos,
 	return -ENOMEM;
 }
 
-int pcpi_arena_give_back(struct pcpi_space *space,
-			 const struct pcpi_arena *arena)
+/* What is left when an arena's memory is gone. */
+static void forget(struct pcpi_space *space, const struct pcpi_arena *arena)
 {
 	struct pcpi_window *w = pcpi_space_window(space, arena->first_pfn);
 	uint64_t at = (uint64_t)(arena->base - w->base), closed;
-	int rc;
 
-	rc = pcpi_sys->advise(arena->base, (size_t)arena->bytes,
-			      PCPI_ADVISE_DONTNEED);
-	/* A part may be gone.  What can't be had again counts as given, and what
-	 * is left of it is the next arena's there: A8, A9. */
-	if (rc != 0 && populate(space, w, arena->base, arena->bytes) == 0)
-		return rc;
 	pcpi_annotate_remove(arena->base, (size_t)arena->bytes);
 	space->nodes[w->node].used_bytes -= arena->bytes;
 	closed = pcpi_window_clear(w, at, arena->bytes);
 	if (closed > 0 && w->backing != PCPA_BACKING_HUGETLB)
 		pcpi_sys->decommit(w->base + w->next, (size_t)closed);
+}
+
+int pcpi_arena_give_back(struct pcpi_space *space,
+			 const struct pcpi_arena *arena)
+{
+	struct pcpi_window *w = pcpi_space_window(space, arena->first_pfn);
+	int rc = release(w, (uint64_t)(arena->base - w->base), arena->bytes);
+
+	/* A part may be gone.  What can't be had again counts as given, and what
+	 * is left of it is the next arena's there: A8, A9. */
+	if (rc != 0 && populate(space, w, arena->base, arena->bytes) == 0)
+		return rc;
+	forget(space, arena);
 	return 0;
+}
+
+void pcpi_arena_cancel(struct pcpi_space *space, const struct pcpi_arena *arena)
+{
+	struct pcpi_window *w = pcpi_space_window(space, arena->first_pfn);
+
+	release(w, (uint64_t)(arena->base - w->base), arena->bytes);
+	forget(space, arena);
+}
+
+void pcpi_arena_info(const struct pcpi_space *space,
+		     const struct pcpi_arena *arena, struct pcpa_arena_info *out)
+{
+	const struct pcpi_window *w = pcpi_space_window(space, arena->first_pfn);
+
+	*out = (struct pcpa_arena_info){
+		.struct_size = sizeof(*out),
+		.base = arena->base,
+		.bytes = arena->bytes,
+		.node = (int)arena->os_node,
+		.backing = arena->backing,
+		.page_bytes = arena->page_bytes,
+		.fd = w->fd,
+		.offset = w->fd < 0 ? 0 : (uint64_t)(arena->base - w->base),
+		.granule_bytes = w->granule_bytes,
+	};
 }

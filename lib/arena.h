@@ -35,7 +35,7 @@ enum pcpi_fall {
 	PCPI_FALL_HUGETLB_NONE,    /* the kernel has no pool                */
 	PCPI_FALL_HUGETLB_POOL,    /* too few pages in the pool             */
 	PCPI_FALL_HUGETLB_CGROUP,  /* hugetlb group's limit                 */
-	PCPI_FALL_HUGETLB_REFUSED, /* mmap(MAP_HUGETLB) failed              */
+	PCPI_FALL_HUGETLB_REFUSED, /* mmap(MAP_HUGETLB) or its like failed  */
 	PCPI_FALL_POPULATE,        /* no MADV_POPULATE_WRITE                */
 	PCPI_FALL_THP,             /* no transparent huge pages             */
 	PCPI_FALL_BIND,            /* no binding to the node                */
@@ -60,6 +60,7 @@ struct pcpi_window {
 	enum pcpi_fall lack;       /* g: why hugetlb gave nothing last      */
 	unsigned node;             /* c: position                           */
 	unsigned os_node;          /* c */
+	int fd;                    /* c: a shared heap's file, or -1: A11   */
 };
 
 struct pcpi_space_node {
@@ -88,7 +89,7 @@ struct pcpi_space {
 	unsigned nr_sizes;
 	unsigned cpus; /* populate on at most so many threads            */
 	enum pcpi_thp_mode thp;
-	bool cow, dump;
+	bool cow, dump, shared;
 	unsigned verbosity;
 	uint64_t pending_bytes;   /* atomic: being populated, not hugetlb */
 	bool touch;               /* atomic: populate by touching       */
@@ -114,6 +115,7 @@ struct pcpi_space_spec {
 	size_t hugepage_bytes;
 	bool cow;  /* inherited by fork, so never hugetlb                */
 	bool dump; /* part of core dumps                                 */
+	bool shared; /* of memory files, not with cow                    */
 	unsigned verbosity;
 };
 
@@ -126,6 +128,7 @@ struct pcpi_arena {
 	unsigned node; /* position */
 	unsigned os_node;
 	enum pcpa_backing backing;
+	bool told; /* the subscriber has agreed to it (notify.h) */
 	size_t page_bytes;
 };
 
@@ -139,7 +142,10 @@ struct pcpi_arena {
 int pcpi_space_create(struct pcpi_space *space,
 		      const struct pcpi_space_spec *spec);
 
-/* Unmaps everything.  Returns 0, or the kernel's refusal: the call may then be
+/* In a forked child, which has the files but no mapping of them. */
+void pcpi_space_forked(struct pcpi_space *space);
+
+/* Unmaps everything and closes the files.  Returns 0, or the kernel's refusal: the call may then be
  * repeated. */
 int pcpi_space_destroy(struct pcpi_space *space);
 
@@ -169,6 +175,15 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node,
  */
 int pcpi_arena_give_back(struct pcpi_space *space,
 			 const struct pcpi_arena *arena);
+
+/* The same for an arena that nobody has used.  What the kernel refuses to take is
+ * left to the next arena there. */
+void pcpi_arena_cancel(struct pcpi_space *space, const struct pcpi_arena *arena);
+
+/* Tells of an arena, or of a part of one. */
+void pcpi_arena_info(const struct pcpi_space *space,
+		     const struct pcpi_arena *arena,
+		     struct pcpa_arena_info *out);
 
 /* ---- arena_place.c ---- */
 

@@ -23,7 +23,10 @@
  *   A3  every page number of the space, and of the end of an arena's last page,
  *       is below 2^32 - 1, so that PCPI_NO_PFN is no page of an arena;
  *   A4  a block of top_order never crosses a huge page of any window;
- *   A5  advice is given once for each window, never for an arena.
+ *   A5  advice is given once for each window, never for an arena;
+ *   A11 each window of a shared space that may be used has a file of its own,
+ *       of the window's size and mapped from its beginning: an address's offset
+ *       is what it is in the window.  (One file can't have two sizes of pages.)
  *
  * Concurrency: creation and destruction belong to one thread.
  * Failure: nothing stays mapped (destroy: what the kernel refuses to unmap).
@@ -124,7 +127,8 @@ static int read_sizes(struct pcpi_space *space)
 		if (asked != thp && !is_hugetlb_size(space, asked))
 			return refuse_size(space, "no such page size here");
 	}
-	space->thp = asked == page ? PCPI_THP_NEVER : pcpi_hugepages_thp();
+	space->thp = asked == page ? PCPI_THP_NEVER
+				   : pcpi_hugepages_thp(space->shared);
 	keep_sizes(space);
 	return 0;
 }
@@ -327,15 +331,23 @@ static uint64_t usable_bytes(const struct pcpi_space *space,
 	return bytes;
 }
 
+#define NAME_BYTES 40
+
+static void window_name(const struct pcpi_window *w,
+			char name[NAME_BYTES])
+{
+	snprintf(name, NAME_BYTES, "pcpalloc:arena:%u", w->os_node);
+}
+
 /* Advice and a name, once; refusals cost nothing but comfort, except that
  * inherited hugetlb pages may kill a child. */
 static void dress_window(struct pcpi_space *space, struct pcpi_window *w,
 			 uint64_t window_bytes)
 {
-	char name[40];
+	char name[NAME_BYTES];
 	int rc;
 
-	snprintf(name, sizeof(name), "pcpalloc:arena:%u", w->os_node);
+	window_name(w, name);
 	pcpi_sys->name(w->base, window_bytes, name);
 	if (!space->dump)
 		pcpi_sys->advise(w->base, window_bytes, PCPI_ADVISE_DONTDUMP);
@@ -355,9 +367,45 @@ static void dress_window(struct pcpi_space *space, struct pcpi_window *w,
 				    w->os_node, -rc);
 }
 
-static void open_hugetlb(struct pcpi_window *w, uint64_t window_bytes)
+static void close_file(struct pcpi_window *w)
 {
-	if (pcpi_sys->map_hugetlb(w->base, window_bytes, w->page_bytes) != 0) {
+	if (w->fd >= 0)
+		pcpi_sys->fd_close(w->fd);
+	w->fd = -1;
+}
+
+/* A11 */
+static int open_file(struct pcpi_window *w, uint64_t window_bytes)
+{
+	char name[NAME_BYTES];
+	int rc;
+
+	window_name(w, name);
+	rc = pcpi_sys->memory_file(name, window_bytes, w->page_bytes);
+	if (rc < 0)
+		return rc;
+	w->fd = rc;
+	rc = pcpi_sys->map_file(w->base, window_bytes, w->fd);
+	if (rc != 0)
+		close_file(w);
+	return rc;
+}
+
+static int open_shared_hugetlb(struct pcpi_window *w, uint64_t window_bytes)
+{
+	int rc = open_file(w, window_bytes);
+
+	return rc ? rc : pcpi_sys->commit(w->base, window_bytes);
+}
+
+static void open_hugetlb(struct pcpi_space *space, struct pcpi_window *w,
+			 uint64_t window_bytes)
+{
+	int rc = space->shared ? open_shared_hugetlb(w, window_bytes)
+			       : pcpi_sys->map_hugetlb(w->base, window_bytes,
+						       w->page_bytes);
+
+	if (rc != 0) {
 		w->bytes = 0;
 		w->lack = PCPI_FALL_HUGETLB_REFUSED;
 		return;
@@ -365,8 +413,24 @@ static void open_hugetlb(struct pcpi_window *w, uint64_t window_bytes)
 	pcpi_annotate_reserve(w->base, window_bytes);
 }
 
-static void open_anon(struct pcpi_space *space, struct pcpi_window *w,
-		      uint64_t window_bytes)
+static int open_shared(struct pcpi_space *space, struct pcpi_window *w,
+		       uint64_t window_bytes)
+{
+	int rc = open_file(w, window_bytes);
+
+	if (rc != 0 && space->verbosity > 0)
+		pcpi_sys_say("no memory file of %llu MiB for node %u (error %d)%s",
+			     (unsigned long long)(window_bytes >> 20),
+			     w->os_node, -rc,
+			     rc == -EFBIG ? ": raise RLIMIT_FSIZE (ulimit -f)"
+			     : rc == -EMFILE
+				     ? ": raise RLIMIT_NOFILE (ulimit -n)"
+				     : "");
+	return rc;
+}
+
+static void advise_anon(struct pcpi_space *space, struct pcpi_window *w,
+			uint64_t window_bytes)
 {
 	bool huge =
 		space->thp != PCPI_THP_NEVER &&
@@ -390,7 +454,7 @@ static size_t granule_words(const struct pcpi_space *space)
 	return (size_t)((granules + 63) / 64);
 }
 
-static void open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
+static int open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
 {
 	struct pcpi_space_node *node = &space->nodes[n];
 	unsigned i = node->first_window + node->nr_windows++;
@@ -398,6 +462,7 @@ static void open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
 	struct pcpi_window *w = &space->windows[i];
 	size_t base_page = (size_t)1 << space->page_shift;
 	bool hugetlb = page_bytes != base_page;
+	int rc = 0;
 
 	*w = (struct pcpi_window){
 		.base = space->base + i * window_bytes,
@@ -407,18 +472,32 @@ static void open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
 		.lack = PCPI_FALL_HUGETLB_POOL,
 		.node = n,
 		.os_node = node->os_node,
+		.fd = -1,
 	};
 	w->granules = (uint64_t *)space->granules + i * granule_words(space);
 	w->bytes = usable_bytes(space, node, w, window_bytes);
 	if (hugetlb)
-		open_hugetlb(w, window_bytes);
-	else
-		open_anon(space, w, window_bytes);
+		open_hugetlb(space, w, window_bytes);
+	else if (space->shared)
+		rc = open_shared(space, w, window_bytes);
+	if (rc != 0)
+		return rc;
+	if (!hugetlb)
+		advise_anon(space, w, window_bytes);
 	dress_window(space, w, window_bytes);
+	return 0;
 }
 
-static void open_windows(struct pcpi_space *space, const struct layout *l)
+static void close_files(struct pcpi_space *space)
 {
+	for (unsigned i = 0; i < space->nr_windows; i++)
+		close_file(&space->windows[i]);
+}
+
+static int open_windows(struct pcpi_space *space, const struct layout *l)
+{
+	int rc = 0;
+
 	for (unsigned n = 0; n < space->nr_nodes; n++) {
 		struct pcpi_space_node *node = &space->nodes[n];
 
@@ -427,11 +506,14 @@ static void open_windows(struct pcpi_space *space, const struct layout *l)
 			if (has_window(space, l, node, i))
 				open_window(space, n, space->sizes[i]);
 		}
-		open_window(space, n, (size_t)1 << space->page_shift);
+		rc = open_window(space, n, (size_t)1 << space->page_shift);
 		space->nr_windows += node->nr_windows;
+		if (rc != 0)
+			return rc;
 	}
 	PCPA_ASSERT(space->nr_windows == l->nr_windows);
 	PCPA_ASSERT(((uintptr_t)space->base & (l->align - 1)) == 0); /* A1 */
+	return 0;
 }
 
 /* ---- Life --------------------------------------------------------------- */
@@ -486,6 +568,7 @@ int pcpi_space_create(struct pcpi_space *space,
 	*space = (struct pcpi_space){.hugepage_bytes = spec->hugepage_bytes,
 				     .cow = spec->cow,
 				     .dump = spec->dump,
+				     .shared = spec->shared,
 				     .verbosity = spec->verbosity};
 	rc = read_sizes(space);
 	if (rc != 0)
@@ -500,9 +583,14 @@ int pcpi_space_create(struct pcpi_space *space,
 	rc = map_granules(space, layout.nr_windows);
 	if (rc != 0)
 		goto unreserve;
-	open_windows(space, &layout);
+	rc = open_windows(space, &layout);
+	if (rc != 0)
+		goto unmap_granules;
 	return 0;
 
+unmap_granules:
+	close_files(space);
+	pcpi_sys->unmap(space->granules, space->granules_bytes);
 unreserve:
 	pcpi_sys->unmap(space->base, (size_t)space->bytes);
 unmap_tables:
@@ -518,6 +606,8 @@ int pcpi_space_destroy(struct pcpi_space *space)
 		rc = pcpi_sys->unmap(space->base, (size_t)space->bytes);
 	if (rc != 0)
 		return rc;
+	if (space->bytes != 0)
+		close_files(space);
 	space->bytes = 0;
 	if (space->granules)
 		rc = pcpi_sys->unmap(space->granules, space->granules_bytes);
@@ -529,6 +619,11 @@ int pcpi_space_destroy(struct pcpi_space *space)
 	if (rc == 0)
 		space->meta = NULL;
 	return rc;
+}
+
+void pcpi_space_forked(struct pcpi_space *space)
+{
+	close_files(space);
 }
 
 void pcpi_space_check(const struct pcpi_space *space)
@@ -552,6 +647,8 @@ void pcpi_space_check(const struct pcpi_space *space)
 				  w->bytes <= window_bytes);      /* A6 */
 			PCPA_TRAP(w->granule_bytes % block == 0); /* A4 */
 			pcpi_window_check(w);
+			PCPA_TRAP(w->fd >= 0 ? space->shared
+					     : !space->shared || w->bytes == 0); /* A11 */
 			placed += w->next - w->hole_bytes;
 		}
 		PCPA_TRAP(node->used_bytes == placed &&

@@ -57,7 +57,7 @@
 
 const struct pcpi_knob pcpi_knobs[] = {
 	KNOB(flags, FLAGS, PCPI_KNOB_FLAGS, 0, UINT_MAX, "stable",
-	     "cow, fixed, legacy, checks, dump, no_ipi, background"),
+	     "cow, fixed, legacy, checks, dump, no_ipi, background, shared"),
 	KNOB(initial_bytes, INITIAL_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
 	     "backed at creation, per node; 0: one arena at first use"),
 	KNOB(max_bytes, MAX_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
@@ -93,6 +93,7 @@ static const struct flag_name {
 	{ "dump", PCPA_HEAP_DUMP },
 	{ "no_ipi", PCPA_HEAP_NO_IPI },
 	{ "background", PCPA_HEAP_BACKGROUND },
+	{ "shared", PCPA_HEAP_SHARED },
 };
 /* clang-format on */
 static const size_t flag_names_count =
@@ -264,7 +265,7 @@ static const char *syntax_of(enum pcpi_knob_type type)
 		return "not a size (digits, then nothing, K, M, G or T)";
 	case PCPI_KNOB_FLAGS:
 		return "not a list of cow,fixed,legacy,checks,dump,no_ipi,"
-		       "background";
+		       "background,shared";
 	case PCPI_KNOB_NODES:
 		return "not a list of nodes (like 0,2-3)";
 	default:
@@ -381,6 +382,11 @@ static int flags_check(const struct pcpa_heap_options *o,
 	if (unknown != 0)
 		return fail(to, "flags 0x%x: unknown flag 0x%x", o->flags,
 			    unknown);
+	if (o->flags & PCPA_HEAP_COW && o->flags & PCPA_HEAP_SHARED)
+		return fail(to,
+			    "flags 0x%x: cow and shared, but memory is either "
+			    "copied on write or shared",
+			    o->flags);
 	return 0;
 }
 

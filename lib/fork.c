@@ -78,6 +78,13 @@ static void readers_await(void)
 		pcpi_sys->yield();
 }
 
+/* Others have subscribers, for whose locks the turn may wait; their children don't
+ * use it. */
+static bool has_turn(const struct pcpa_heap *h)
+{
+	return h->options_flags & PCPA_HEAP_COW;
+}
+
 static void prepare(void)
 {
 	struct pcpa_heap *h;
@@ -96,6 +103,8 @@ static void prepare(void)
 		pcpi_lock_freeze(&h->contig_lock);
 		pcpi_lock_freeze(&h->drain_lock);
 		pcpi_lock_freeze(&h->threads_lock);
+		if (has_turn(h))
+			pcpi_lock_freeze(&h->notify.turn);
 		pcpi_lock_freeze(&h->trim_lock);
 		for (z = 0; z < h->nr_zones; z++)
 			zone_freeze(&h->env.zones[z]);
@@ -117,6 +126,8 @@ static void locks_thaw(void)
 		for (z = h->nr_zones; z-- > 0;)
 			zone_thaw(&h->env.zones[z]);
 		pcpi_lock_thaw(&h->trim_lock);
+		if (has_turn(h))
+			pcpi_lock_thaw(&h->notify.turn);
 		pcpi_lock_thaw(&h->threads_lock);
 		pcpi_lock_thaw(&h->drain_lock);
 		pcpi_lock_thaw(&h->contig_lock);

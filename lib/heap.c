@@ -88,6 +88,7 @@ static int plan_space(struct heap_plan *plan)
 		.hugepage_bytes = opts->hugepage_bytes,
 		.cow = opts->flags & PCPA_HEAP_COW,
 		.dump = opts->flags & PCPA_HEAP_DUMP,
+		.shared = opts->flags & PCPA_HEAP_SHARED,
 		.verbosity = opts->verbosity,
 	};
 
@@ -228,7 +229,8 @@ static uint64_t max_pages(const struct pcpi_space *space, unsigned zone)
 
 static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
 					   unsigned zone,
-					   struct pcpi_checks *watched)
+					   struct pcpi_checks *watched,
+					   struct pcpi_notify *notify)
 {
 	const struct pcpa_heap_options *opts = plan->opts;
 	unsigned position = plan->positions[zone];
@@ -246,6 +248,7 @@ static struct pcpi_zone_config zone_config(const struct heap_plan *plan,
 		.fixed = opts->flags & PCPA_HEAP_FIXED,
 		.max_pages = max_pages(&plan->space, zone),
 		.checks = watched,
+		.notify = notify,
 	};
 }
 
@@ -265,7 +268,7 @@ static int zones_init(struct pcpa_heap *h, const struct heap_plan *plan,
 
 	for (z = 0; z < h->nr_zones; z++) {
 		struct pcpi_zone_config config = zone_config(
-			plan, z, h->env.watched ? &h->checks : NULL);
+			plan, z, h->env.watched ? &h->checks : NULL, &h->notify);
 
 		err = pcpi_zone_init(
 			&h->env.zones[z], &config, space, h->hot.orders, meta,
@@ -383,6 +386,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	pcpi_lock_init(&h->drain_lock, PCPI_RANK_DRAIN);
 	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);
 	pcpi_lock_init(&h->trim_lock, PCPI_RANK_TRIM);
+	pcpi_notify_init(&h->notify, &h->space);
 	CDS_INIT_LIST_HEAD(&h->caches);
 	if (h->env.watched)
 		checks_fill(h);
@@ -390,6 +394,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 
 static void heap_fini(struct pcpa_heap *h)
 {
+	pcpi_notify_fini(&h->notify);
 	pcpi_lock_fini(&h->trim_lock);
 	pcpi_watch_fini(&h->env.watch);
 	pcpi_checks_fini(&h->checks);
@@ -571,6 +576,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	if (busy)
 		return -EBUSY;
 	pcpi_background_stop(&h->background);
+	pcpi_heap_notify(h, NULL, NULL);
 	caches_unmap(h);
 	zones_fini(h, h->nr_zones);
 	heap_fini(h);

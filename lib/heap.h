@@ -10,6 +10,7 @@
  *   sweep.c   draining all caches
  *   tick.c    what is done once a second; background.c a thread for it
  *   trim.c    giving memory back
+ *   subscribe.c who is told of arenas; iova.c where they are for a device
  *   nowait.c  the same road for requests that must not wait
  *   exhaust.c when a request that found nothing may sweep or grow
  *   disable.c keeping them empty
@@ -38,6 +39,7 @@
 #include "arena.h"
 #include "background.h"
 #include "checks.h"
+#include "notify.h"
 #include "pcp.h"
 #include "pcp_hot.h"
 #include "sys/sys.h"
@@ -55,6 +57,7 @@ struct pcpa_heap {
 	struct pcpi_checks checks; /* where env.watched */
 	const struct pcpi_topo *topo; /* c */
 	struct pcpi_space space;
+	struct pcpi_notify notify;
 	unsigned nr_zones;	      /* c */
 	int *topo_zone;		      /* c: [topo->nr_nodes] zone that serves a
 				       * node's callers */
@@ -213,6 +216,16 @@ uint64_t pcpi_heap_tick_in_background(void *heap);
 /* As pcpa_heap_trim(); its sweep waits as pcpi_heap_sweep() does. */
 size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes,
 		      uint64_t wait_ns);
+
+/* ---- subscribe.c ---- */
+
+/* As pcpa_heap_notify(), for a heap without PCPA_HEAP_COW to begin. */
+int pcpi_heap_notify(struct pcpa_heap *heap, pcpi_notify_fn *fn, void *arg);
+
+/* ---- iova.c ---- */
+
+/* As pcpa_virt_to_iova(). */
+int pcpi_heap_iova(struct pcpa_heap *heap, const void *addr, uint64_t *out);
 
 /* ---- disable.c ---- */
 

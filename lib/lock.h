@@ -10,7 +10,8 @@
  * Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
- *   HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE < READER
+ *   TURN < HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE < NOTIFY
+ *        < READER
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -25,6 +26,7 @@
 #include "base.h"
 
 enum pcpi_lock_rank {
+	PCPI_RANK_TURN = 0,    /* a subscriber of arenas runs (notify.h)     */
 	PCPI_RANK_HEAPS = 1,   /* list of heaps, slots (heap.c)              */
 	PCPI_RANK_CONTIG = 2,  /* one isolated range a heap (contig.c)       */
 	PCPI_RANK_DRAIN = 3,   /* one drainer a heap (sweep.c)               */
@@ -33,7 +35,8 @@ enum pcpi_lock_rank {
 	PCPI_RANK_GROW = 6,    /* one grower a zone (zone.c)                 */
 	PCPI_RANK_DEPOT = 7,   /* one node and order's batches (depot.c)     */
 	PCPI_RANK_ZONE = 8,    /* buddy and accounting (zone.c)              */
-	PCPI_RANK_READER = 9,  /* becoming a reader (rcu.c)                  */
+	PCPI_RANK_NOTIFY = 9,  /* who subscribes to arenas (notify.c)        */
+	PCPI_RANK_READER = 10, /* becoming a reader (rcu.c)                  */
 };
 
 struct pcpi_lock {

@@ -101,6 +101,8 @@ static void zone_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 	s->numa_hit = s->alloc_total - pcpi_min(s->numa_miss, s->alloc_total);
 	s->arenas = GET(z->nr_arenas);
 	s->trim_failed = GET(z->trim_failed);
+	s->grow_vetoed = GET(z->grow_vetoed);
+	s->trim_vetoed = GET(z->trim_vetoed);
 }
 
 void pcpi_stats_collect(struct pcpa_heap *heap, const struct pcpi_zone *zone,

@@ -92,6 +92,8 @@ const struct pcpi_stats_field pcpi_stats_fields[] = {
 	FIELD(caches, "nr_pcp_caches"),
 	FIELD(drains_decay, "pcp_drain_decay"),
 	FIELD(trim_failed, "arena_trim_failed"),
+	FIELD(grow_vetoed, "arena_grow_vetoed"),
+	FIELD(trim_vetoed, "arena_trim_vetoed"),
 };
 /* clang-format on */
 const size_t pcpi_stats_fields_count =

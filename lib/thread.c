@@ -472,6 +472,7 @@ void pcpi_thread_forked(struct pcpa_heap *heap)
 
 	heap->pins = 0;
 	pcpi_watch_forked(&heap->env.watch, heap->env.zones, heap->nr_zones);
+	pcpi_space_forked(&heap->space);
 	if (!(heap->options_flags & PCPA_HEAP_COW)) {
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&heap->forked, true);

@@ -9,10 +9,11 @@
  *   each node what is above keep_bytes of all nodes' memory together
  *
  * TR1  What is managed does not fall below keep_bytes by trims, however many
- *     run at once: one at a time by the trim lock, and only they lower it.
+ *     run at once: one at a time by the turn, and only they lower it.  The trim
+ *     lock inside it is what forks wait for; it is dropped while a subscriber runs.
  *
- * Cost: a sweep, then zone_trim.c's.  Failure: what the kernel refuses stays
- * and is counted; a cache whose owner stays inside keeps what it has.
+ * Cost: a sweep, then zone_trim.c's.  Failure: what is refused stays and is
+ * counted; a cache whose owner stays inside keeps what it has.
  * Proved by tests/unit/test_trim.c, tests/conc/trim.c.
  */
 #include "heap.h"
@@ -46,15 +47,18 @@ size_t pcpi_heap_trim(struct pcpa_heap *heap, size_t keep_bytes, uint64_t wait_n
 	if (heap->options_flags & PCPA_HEAP_FIXED)
 		return 0;
 	pcpi_heap_sweep(heap, wait_ns);
+	pcpi_lock_take(&heap->notify.turn);
 	pcpi_lock_take(&heap->trim_lock);
 	for (z = 0; z < heap->nr_zones; z++) {
 		have = managed_pages(heap);
 		given[z] = 0;
 		if (have > keep)
-			given[z] = pcpi_zone_trim(&heap->env.zones[z], have - keep);
+			given[z] = pcpi_zone_trim(&heap->env.zones[z], have - keep,
+						  &heap->trim_lock);
 		all += given[z];
 	}
 	pcpi_lock_drop(&heap->trim_lock);
+	pcpi_lock_drop(&heap->notify.turn);
 	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 	for (z = 0; z < heap->nr_zones; z++) {
 		trim_emit(heap, &heap->env.zones[z], given[z]);

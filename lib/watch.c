@@ -14,7 +14,7 @@ void pcpi_watch_init(struct pcpi_watch *w)
 void pcpi_watch_fini(struct pcpi_watch *w)
 {
 	if (w->event_fd >= 0)
-		pcpi_sys->event_close(w->event_fd);
+		pcpi_sys->fd_close(w->event_fd);
 	w->event_fd = -1;
 }
 

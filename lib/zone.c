@@ -12,6 +12,9 @@
 
 #define HOLD_PAGES_MIN 64u
 
+/* Z7.  Mapping 64 MiB for a device takes about as long. */
+#define ADD_WAIT_NS UINT64_C(10000000)
+
 static void zone_lock(struct pcpi_zone *z)
 {
 	bool waited = pcpi_lock_take(&z->lock);
@@ -426,10 +429,26 @@ void pcpi_zone_reclaim(struct pcpi_zone *z, bool on)
 	zone_unlock(z);
 }
 
+/* Lists an arena that the subscriber, if there is one, agrees to: Z7. */
+static int arena_list(struct pcpi_zone *z, struct pcpi_arena *a)
+{
+	struct pcpi_notify *n = z->config.notify;
+	int err = 0;
+
+	while (!err && !pcpi_notify_list(n, a, &z->arenas)) {
+		z->adding_pages += a->pages;
+		pcpi_lock_drop(&z->grow_lock);
+		err = pcpi_notify_grown(n, a);
+		pcpi_lock_take(&z->grow_lock);
+		z->adding_pages -= a->pages;
+	}
+	return err;
+}
+
 static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
 		       uint64_t *grown)
 {
-	uint64_t room = (z->config.max_pages - z->managed_pages)
+	uint64_t room = (z->config.max_pages - z->managed_pages - z->adding_pages)
 			<< z->space->page_shift;
 	struct pcpi_arena *a;
 	int err;
@@ -443,14 +462,37 @@ static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
 		pcpi_zone_arena_give(z, a);
 		return err;
 	}
+	err = arena_list(z, a);
+	if (err) {
+		pcpi_arena_cancel(z->space, a);
+		pcpi_zone_arena_give(z, a);
+		pcpi_counter_add(&z->grow_vetoed, 1);
+		return err;
+	}
 	if (z->config.checks)
 		pcpi_checks_add(z->config.checks, a->first_pfn, a->pages);
 	pcpi_zone_settle(z, a->first_pfn, a->pages);
-	pcpi_list_add_tail(&a->link, &z->arenas);
 	/* relaxed: a statistic. */
 	pcpi_store_relaxed(&z->nr_arenas, z->nr_arenas + 1);
 	*grown = a->pages;
 	return 0;
+}
+
+/* Until what others add is there, or 10 ms: for as long as it is with the
+ * subscriber, which may wait for a lock that our caller holds. */
+static void adding_wait(struct pcpi_zone *z, uint64_t seen_managed)
+{
+	uint64_t deadline = 0, now;
+
+	while (z->adding_pages > 0 && z->managed_pages == seen_managed) {
+		now = pcpi_sys->clock_ns();
+		deadline = deadline ? deadline : now + ADD_WAIT_NS;
+		if (now >= deadline)
+			break;
+		pcpi_lock_drop(&z->grow_lock);
+		pcpi_sys->yield();
+		pcpi_lock_take(&z->grow_lock);
+	}
 }
 
 int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
@@ -460,6 +502,7 @@ int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
 
 	*grown = 0;
 	pcpi_lock_take(&z->grow_lock);
+	adding_wait(z, seen_managed);
 	if (z->managed_pages == seen_managed)
 		err = grow_locked(z, bytes, exact, grown);
 	pcpi_lock_drop(&z->grow_lock);

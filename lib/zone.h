@@ -23,6 +23,8 @@
  *     pcpi_zone_take_reserve() and a try that says so leaves less free.
  * Z6  Free pages of an isolated range are in nobody's reach: they are taken in
  *     the hold in which they come.
+ * Z7  While a subscriber is told of a new arena no lock is held; others may grow
+ *     then, but wait 10 ms for what is under way.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
  * GROW, held across the population of an arena, or while 64 MiB are given back;
@@ -42,6 +44,7 @@
 #include "checks.h"
 #include "depot.h"
 #include "lock.h"
+#include "notify.h"
 #include "policy.h"
 #include "quarantine.h"
 
@@ -62,6 +65,7 @@ struct pcpi_zone_config {
 	bool legacy, fixed;
 	uint64_t max_pages;
 	struct pcpi_checks *checks; /* of a watched heap, or NULL */
+	struct pcpi_notify *notify; /* the heap's, or NULL */
 };
 
 /* Where a contiguous range is to be looked for. */
@@ -128,7 +132,9 @@ struct pcpi_zone {
 	struct pcpi_arena *arena_idle; /* g: of these, not in use, by next */
 	uint32_t arenas_used;	       /* g */
 	uint32_t nr_arenas;	       /* g, read by anyone */
+	uint64_t adding_pages;	       /* g: populated, not listed: Z7 */
 	uint64_t trim_failed;	       /* g, read by anyone: refusals */
+	uint64_t grow_vetoed, trim_vetoed; /* ditto, by the subscriber */
 
 	struct pcpi_depot depots[PCPI_PCP_ORDERS];
 	struct pcpi_quarantine *quarantine; /* c: of a watched heap, or NULL */
@@ -176,7 +182,8 @@ void pcpi_zone_give_bulk(struct pcpi_zone *z, unsigned order,
  * Adds an arena of about `bytes` (at least one block of the top order); with
  * exact not less.  seen_managed is what the caller saw when it failed: when
  * another thread has grown since, nothing is added.
- * Returns 0, -ENOMEM, or -ENOSPC at the maximum.  *grown: pages added.
+ * Returns 0, -ENOMEM, -ENOSPC at the maximum, or the refusal of the heap's
+ * subscriber.  *grown: pages added.
  */
 int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
 		   bool exact, uint64_t *grown);
@@ -184,11 +191,14 @@ int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
 /*
  * Gives whole granules of arenas whose pages are all free back to the kernel,
  * at most most_pages, the latest arenas first and from their ends.  The zone's
- * numbers follow.  What the kernel refuses stays, and is counted in trim_failed.
+ * numbers follow.  What the kernel refuses stays, and is counted in trim_failed; so
+ * does what the heap's subscriber refuses, in trim_vetoed.
  * Returns the pages given.
- * Requires that the caller serialises, and is in no read-side section.
+ * Locks: the turn; and trim_lock, which is dropped while the subscriber runs.
+ * Requires that the caller is in no read-side section.
  */
-uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages);
+uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages,
+			struct pcpi_lock *trim_lock);
 
 /* A cache came (+1) or went (-1); returns true when the caches' bounds fell,
  * so that others may hold too much. */

@@ -9,10 +9,11 @@
  *   plan     for each arena, the latest first, a run of granules (huge pages)
  *            from its end that are wholly free, at most 64 MiB: out of the
  *            buddy, and managed falls                   zone lock, 64 chunks
+ *   ask      the subscriber, where there is one         no lock but the turn
  *   run      pcpi_arena_give_back()                     grow lock only
  *   settle   given: the arena's record is replaced by what is left of it;
- *            refused: the run becomes free again, which keeps it for the next
- *            trim, and is counted
+ *            refused, by the subscriber or the kernel: the run becomes free
+ *            again, which keeps it for the next trim, and is counted
  *
  *        arena   [ . . u . . . . ]       u: a page in use; 1 and 2: runs
  *                  2 2   1 1 1 1         left: [u]
@@ -20,11 +21,14 @@
  * ZT1  Nobody takes pages of a run: they aren't in the buddy.  Their order bytes
  *      are 0, as for all pages of the buddy, so frees of them are refused.
  * ZT2  A record that was listed is used again only after a grace period.
+ * ZT3  What the subscriber has let go and the kernel refuses it is told of again;
+ *      if it refuses, too, the run is in no arena any more and the next one there
+ *      takes the memory over (A8).
  *
  * Concurrency: one trim at a time, beside anything.  The grow lock is dropped
  * between runs, and for grace periods.
  * Cost: a lock operation a granule, a system call a run, and two records.
- * Failure: what the kernel refuses stays in use.
+ * Failure: what is refused stays in use.
  * Proved by tests/unit/test_trim.c, tests/conc/trim.c.
  */
 #include "list.h"
@@ -42,6 +46,7 @@
 
 struct trim {
 	struct pcpi_zone *z;
+	struct pcpi_lock *trim_lock;
 	uint64_t left, given; /* pages */
 	struct pcpi_arena *retired[RETIRED];
 	unsigned nr_retired;
@@ -179,6 +184,36 @@ static uint32_t granule_pages(const struct pcpi_zone *z,
 	return (uint32_t)(w->granule_bytes >> z->space->page_shift);
 }
 
+/* Asks the subscriber, with no lock but the turn. */
+static int run_ask(struct trim *t, enum pcpa_arena_change change,
+		   const struct pcpi_arena *part)
+{
+	int rc;
+
+	if (!part->told)
+		return 0;
+	pcpi_lock_drop(&t->z->grow_lock);
+	pcpi_lock_drop(t->trim_lock);
+	rc = pcpi_notify_tell(t->z->config.notify, change, part);
+	pcpi_lock_take(t->trim_lock);
+	pcpi_lock_take(&t->z->grow_lock);
+	return rc;
+}
+
+/* A run that the subscriber has let go; whether it left the arena. */
+static bool run_release(struct trim *t, const struct pcpi_arena *part)
+{
+	if (pcpi_arena_give_back(t->z->space, part) == 0) {
+		t->given += part->pages;
+		return true;
+	}
+	pcpi_counter_add(&t->z->trim_failed, 1);
+	if (run_ask(t, PCPA_ARENA_ADD, part) == 0)
+		return false;
+	pcpi_arena_cancel(t->z->space, part); /* ZT3 */
+	return true;
+}
+
 /* Gives a run back; returns the part of the arena before it, or where it is
  * refused the arena. */
 static struct pcpi_arena *run_give(struct trim *t, struct pcpi_arena *a,
@@ -186,12 +221,15 @@ static struct pcpi_arena *run_give(struct trim *t, struct pcpi_arena *a,
 {
 	struct pcpi_arena part = part_of(t->z, a, run);
 
-	if (pcpi_arena_give_back(t->z->space, &part) != 0) {
+	if (run_ask(t, PCPA_ARENA_REMOVE, &part) != 0) {
+		pcpi_counter_add(&t->z->trim_vetoed, 1);
 		pcpi_zone_settle(t->z, run.first, run.pages);
-		pcpi_counter_add(&t->z->trim_failed, 1);
 		return a;
 	}
-	t->given += run.pages;
+	if (!run_release(t, &part)) {
+		pcpi_zone_settle(t->z, run.first, run.pages);
+		return a;
+	}
 	t->left -= run.pages;
 	return arena_cut(t, a, run);
 }
@@ -214,9 +252,10 @@ static void arena_trim(struct trim *t, struct pcpi_arena *a)
 	}
 }
 
-uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages)
+uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages,
+			struct pcpi_lock *trim_lock)
 {
-	struct trim t = { .z = z, .left = most_pages };
+	struct trim t = { .z = z, .trim_lock = trim_lock, .left = most_pages };
 	struct cds_list_head *at, *before;
 
 	pcpi_zone_reclaim(z, true);

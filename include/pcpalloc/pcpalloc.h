@@ -96,6 +96,23 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  * where it can't be made.  It does not survive a fork: a child with
  * PCPA_HEAP_COW lives without. */
 #define PCPA_HEAP_BACKGROUND 0x40u
+/*
+ * The memory is that of files without a name (memfd), one for each node and kind of
+ * page, so that another process can map it: pcpa_arena_info says which file and
+ * where.  Hugetlb pages where these can be had, else transparent huge pages, which
+ * for such memory have a setting of their own (shmem_enabled), else base pages.
+ * Not with PCPA_HEAP_COW; needs Linux 5.14.  Creation may also fail with -EMFILE and
+ * the like, or with -EFBIG where RLIMIT_FSIZE is below the address space of a node.
+ *
+ * A descriptor is the heap's, is closed at exec, and is closed in a forked child:
+ * send it over a Unix socket (SCM_RIGHTS), or dup() it before the fork.  Its size
+ * is sealed.  Who maps it sees and changes all blocks, and must keep to what
+ * pcpa_for_each_arena() lists: what lies between takes memory when it is touched,
+ * or raises SIGBUS.  What pcpa_heap_trim() gives back is gone for every process,
+ * which then reads zeros or gets SIGBUS: pcpa_heap_notify() tells before.  After
+ * pcpa_heap_destroy() other processes keep what they have mapped.
+ */
+#define PCPA_HEAP_SHARED 0x80u
 
 /*
  * What a heap is made of.  Start from PCPA_HEAP_OPTIONS_INIT; zero means the
@@ -152,7 +169,8 @@ int pcpa_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
 
 /*
- * Gives everything back to the kernel.  Requires quiescent callers.
+ * Gives everything back to the kernel, after a subscription to its arenas was ended
+ * (pcpa_heap_notify()).  Requires quiescent callers.
  * Returns 0, or -EBUSY while blocks are out: the heap is then unchanged and
  * pcpa_stats_read() says how many.
  */
@@ -312,6 +330,13 @@ struct pcpa_arena_info {
 	int node; /* os number */
 	enum pcpa_backing backing;
 	size_t page_bytes; /* of the pages asked for */
+	/* With PCPA_HEAP_SHARED the file that the range is in and where it begins
+	 * there, else -1 and 0.  Where struct_size is smaller there is none. */
+	int fd;
+	uint64_t offset;
+	/* An arena begins at a multiple of it and has a multiple of it, and so has
+	 * what is given back of one: a huge page, also where none is used. */
+	size_t granule_bytes;
 };
 
 /*
@@ -324,6 +349,70 @@ struct pcpa_arena_info {
 int pcpa_for_each_arena(struct pcpa_heap *heap,
 			int (*fn)(const struct pcpa_arena_info *, void *),
 			void *arg);
+
+enum pcpa_arena_change {
+	PCPA_ARENA_ADD = 0,   /* before its first use */
+	PCPA_ARENA_REMOVE = 1 /* after its last, before the memory goes back */
+};
+
+/*
+ * Has fn called before the first and after the last use of an arena, so that a
+ * program can map it for a device (VFIO, ibv_reg_mr(), rte_extmem_register()) or tell
+ * another process of it.  fn returns 0 to agree, or a negative errno to refuse
+ * (anything else counts as -ECANCELED).  One subscriber a heap; fn NULL ends it.
+ *
+ *   PCPA_ARENA_ADD      when the heap grows: refused, the memory goes back, and the
+ *                       allocation fails with ENOMEM where nothing else serves it.
+ *                       And by this call, for each arena that there is: refused, the
+ *                       call takes back what was agreed to, and returns the refusal
+ *   PCPA_ARENA_REMOVE   when pcpa_heap_trim() gives memory back: refused, it stays in
+ *                       the heap, and the next trim asks again.  And at the end of
+ *                       the subscription or the heap, for each arena that was added
+ *                       and what is left of it: then refusals are ignored
+ *
+ * Statistics count refusals (grow_vetoed, trim_vetoed).  A trim removes arenas in
+ * parts: *arena then is a multiple of granule_bytes, at such a multiple, of one arena
+ * as it was added, and at most 64 MiB or one granule; so what must be unmapped as it
+ * was mapped is to be mapped in granules.  What the kernel refuses to take back after
+ * it was removed is added again, and where that is refused leaves the heap.
+ *
+ * Each address is added once before it is removed, and the other way round.  fn runs
+ * on the thread that causes it: ADD in any that allocates, with no lock of the
+ * library held, perhaps in several at once for different arenas, also before this
+ * call has told of those that there are; such a thread waits for another one's
+ * addition for 10 ms and then grows the heap itself.  REMOVE, and ADD by this call,
+ * run one at a time, and pcpa_heap_trim(), this call and pcpa_heap_destroy() wait for
+ * them: who calls these must hold no lock that fn takes.  When fn is replaced by NULL
+ * it is not running when the call returns, and won't be called.  fn may take locks
+ * of the program's, also those that callers of allocations hold, and may sleep.  It
+ * must not call the heap, nor trim, subscribe to or destroy any, nor fork.
+ *
+ * Returns 0, -EINVAL without a heap or for one with PCPA_HEAP_COW, -EBUSY where there
+ * is a subscriber, -ENODEV in a forked child, or fn's refusal.
+ */
+int pcpa_heap_notify(struct pcpa_heap *heap,
+		     int (*fn)(enum pcpa_arena_change change,
+			       const struct pcpa_arena_info *arena, void *arg),
+		     void *arg);
+
+/*
+ * Stores in *out the physical address of a byte of the heap, which is its address
+ * for a device that has no IOMMU before it.  Behind one (VFIO in its usual mode) a
+ * device sees what the program maps there, and this is of no use.
+ * Only hugetlb pages have one: others are moved by the kernel at any time, also while
+ * a device writes, and locking them in memory doesn't change that.  A hugetlb page
+ * moves only where the machine is told to take its memory offline, or a privileged
+ * process moves it between nodes.
+ * Returns 0, or with *out untouched: -EINVAL without a heap or out, or for an address
+ * that is not in an arena of the heap; -ENOTSUP in one of transparent huge pages or
+ * base pages; -EPERM where the kernel hides the address, which it tells processes with
+ * CAP_SYS_ADMIN only; -EAGAIN while the page is being moved; -ENODEV in a forked
+ * child.  The answer is good for the huge page around addr (page_bytes of its arena)
+ * until the arena is removed.
+ * Cost: four system calls, some microseconds: for the time when memory is mapped
+ * (PCPA_ARENA_ADD), not when a packet is sent.
+ */
+int pcpa_virt_to_iova(struct pcpa_heap *heap, const void *addr, uint64_t *out);
 
 /* ---- Control ------------------------------------------------------------ */
 
@@ -364,8 +453,9 @@ int pcpa_heap_tick(struct pcpa_heap *heap);
  * are whole huge pages without a block in use (also where the memory is of base
  * pages), of the latest arenas first; an arena of which others stay is listed as
  * what is left of it.  Their addresses stay reserved and the heap grows into them
- * again.  What the kernel refuses to take stays in use and is counted
- * (trim_failed); the next call tries it again.
+ * again.  What the kernel refuses to take, or the subscriber of pcpa_heap_notify(),
+ * stays in use and is counted (trim_failed, trim_vetoed); the next call tries it
+ * again.
  * 0 for a heap of fixed size (PCPA_HEAP_FIXED), which keeps its initial_bytes,
  * and in a forked child.  Not for callbacks of any heap, nor for a caller that
  * holds a lock which these take.

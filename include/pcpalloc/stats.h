@@ -50,6 +50,9 @@ struct pcpa_stats {
 	uint64_t drains_decay;	 /* because time passed                    */
 	uint64_t trim_failed;	 /* memory that the kernel didn't take back,
 				  * kept for the next pcpa_heap_trim()     */
+	uint64_t grow_vetoed;	 /* new arenas, and                        */
+	uint64_t trim_vetoed;	 /* parts to be given back, that the
+				  * subscriber refused (pcpa_heap_notify)  */
 };
 
 #define PCPA_STATS_INIT \
@@ -58,7 +61,7 @@ struct pcpa_stats {
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0 \
+			0, 0, 0, 0 \
 	}
 
 enum pcpa_stats_format {

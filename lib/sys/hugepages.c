@@ -4,8 +4,9 @@
  *
  *   /sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages   all nodes
  *   /sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_...  one node
- *   /sys/kernel/mm/transparent_hugepage/{enabled,hpage_pmd_size}
- *   /sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled   since 6.8
+ *   /sys/kernel/mm/transparent_hugepage/{enabled,shmem_enabled,hpage_pmd_size}
+ *   /sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled   since 6.8;
+ *                                                shmem_enabled there since 6.11
  *
  * Sizes are found by asking for each power of two: that needs no directory
  * listing of the sys layer, and costs some twenty opens for each heap.
@@ -154,23 +155,37 @@ static bool is_set(const char *text, const char *word)
 	return strstr(text, word) != NULL;
 }
 
-enum pcpi_thp_mode pcpi_hugepages_thp(void)
+/* Reads a setting: the size's own, unless it says that it follows the one of all
+ * sizes. */
+static bool read_setting(const char *file, char *text, size_t size)
 {
 	char path[PATH_BYTES];
-	char text[128];
-	size_t huge = pcpi_hugepages_thp_bytes();
 
-	if (huge == 0)
+	snprintf(path, sizeof(path), THP_DIR "hugepages-%zukB/%s",
+		 pcpi_hugepages_thp_bytes() >> 10, file);
+	if (pcpi_sys->read_file(path, text, size) >= 0 &&
+	    !is_set(text, "[inherit]"))
+		return true;
+	snprintf(path, sizeof(path), THP_DIR "%s", file);
+	return pcpi_sys->read_file(path, text, size) >= 0;
+}
+
+enum pcpi_thp_mode pcpi_hugepages_thp(bool shared)
+{
+	char text[128];
+
+	if (pcpi_hugepages_thp_bytes() == 0 ||
+	    !read_setting(shared ? "shmem_enabled" : "enabled", text,
+			  sizeof(text)))
 		return PCPI_THP_NEVER;
-	snprintf(path, sizeof(path), THP_DIR "hugepages-%zukB/enabled",
-		 huge >> 10);
-	if ((pcpi_sys->read_file(path, text, sizeof(text)) < 0 ||
-	     is_set(text, "[inherit]")) &&
-	    pcpi_sys->read_file(THP_DIR "enabled", text, sizeof(text)) < 0)
-		return PCPI_THP_NEVER;
-	if (is_set(text, "[always]"))
+	/* The last two are of memory files only; a window is as large as the
+	 * file. */
+	if (is_set(text, "[always]") || is_set(text, "[within_size]") ||
+	    is_set(text, "[force]"))
 		return PCPI_THP_ALWAYS;
-	return is_set(text, "[madvise]") ? PCPI_THP_MADVISE : PCPI_THP_NEVER;
+	return is_set(text, "[madvise]") || is_set(text, "[advise]")
+		       ? PCPI_THP_MADVISE
+		       : PCPI_THP_NEVER;
 }
 
 size_t pcpi_hugepages_thp_bytes(void)

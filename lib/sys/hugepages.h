@@ -39,8 +39,9 @@ void pcpi_hugepages_pool(size_t page_bytes, unsigned os_node,
 void pcpi_hugepages_command(size_t page_bytes, unsigned os_node, uint64_t pages,
 			    char *buf, size_t size);
 
-/* What transparent huge pages of the PMD's size are set to. */
-enum pcpi_thp_mode pcpi_hugepages_thp(void);
+/* What transparent huge pages of the PMD's size are set to, for private memory or
+ * for that of memory files. */
+enum pcpi_thp_mode pcpi_hugepages_thp(bool shared);
 
 /* Bytes of a transparent huge page, 0 where the kernel has none. */
 size_t pcpi_hugepages_thp_bytes(void);

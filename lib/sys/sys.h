@@ -41,6 +41,16 @@ struct pcpi_sys {
 	 * of pages of page_bytes, NORESERVE.  On failure the reservation is
 	 * still there, without access. */
 	int (*map_hugetlb)(void *addr, size_t bytes, size_t page_bytes);
+	/* A memory file of `bytes`, no page of it backed yet, of hugetlb pages where
+	 * page_bytes is not the base page's.  Its size is sealed, so that no holder
+	 * of the descriptor can take pages away by it; closed at exec.  The
+	 * descriptor or an error, -EFBIG beyond RLIMIT_FSIZE. */
+	int (*memory_file)(const char *name, size_t bytes, size_t page_bytes);
+	/* Replaces [addr, +bytes) of a reservation by a shared mapping of the file's
+	 * beginning, without access, NORESERVE.  On failure as map_hugetlb. */
+	int (*map_file)(void *addr, size_t bytes, int fd);
+	/* Gives the pages of a range of a memory file back, in every mapping. */
+	int (*punch)(int fd, uint64_t offset, size_t bytes);
 	/* Makes a reserved range readable and writable (charged there). */
 	int (*commit)(void *addr, size_t bytes);
 	/* Takes the access away again; pages and charge stay with the range. */
@@ -96,7 +106,11 @@ struct pcpi_sys {
 	 * at exec; or an error. */
 	int (*event_make)(void);
 	void (*event_raise)(int fd);
-	void (*event_close)(int fd);
+	/* Of an event or a memory file. */
+	void (*fd_close)(int fd);
+	/* The kernel's word on the page at addr (Documentation/admin-guide/mm/
+	 * pagemap.rst); or an error. */
+	int (*pagemap)(const void *addr, uint64_t *out);
 	/* Writes to standard error in one piece. */
 	void (*write_err)(const char *text, size_t len);
 };
@@ -114,6 +128,11 @@ int pcpi_sys_read_u64(const char *path, uint64_t *out);
 /* One line "pcpalloc: ...\n" of at most PCPI_SAY_BYTES on standard error; what
  * is longer is cut. */
 void pcpi_sys_say(const char *fmt, ...) PCPI_PRINTF(1, 2);
+
+/* Members of pcpi_sys_linux that have a file of their own (sys_file.c). */
+int pcpi_sys_memory_file(const char *name, size_t bytes, size_t page_bytes);
+int pcpi_sys_punch(int fd, uint64_t offset, size_t bytes);
+int pcpi_sys_pagemap(const void *addr, uint64_t *out);
 
 /* libnuma's binding, for the heap to put in a copy of the table (sys_numa.c). */
 int pcpi_sys_bind_numa(void *addr, size_t bytes, unsigned os_node);

@@ -12,6 +12,7 @@
  *                stays the same
  *   map_hugetlb  mmap MAP_FIXED over a reservation, once for a whole window,
  *                because hugetlb areas never merge
+ *   map_file     the same with a file, for a window of a shared heap
  *   populate     madvise POPULATE_WRITE: the only call that reports a lack of
  *                huge pages, where a touch raises SIGBUS and MAP_POPULATE says
  *                nothing
@@ -174,22 +175,15 @@ static int linux_map_meta(size_t bytes, void **out)
 			MAP_PRIVATE | MAP_ANONYMOUS, out);
 }
 
-static int linux_map_hugetlb(void *addr, size_t bytes, size_t page_bytes)
+/* Maps over a reservation, without access: after mlockall(MCL_FUTURE) the kernel
+ * would at once fill an accessible window with all of the pool. */
+static int map_over(void *addr, size_t bytes, int flags, int fd)
 {
 	int saved = errno;
-	int flags = RESERVE_FLAGS | MAP_FIXED | MAP_HUGETLB;
-	void *p;
-	int rc;
+	void *p = mmap(addr, bytes, PROT_NONE, flags | MAP_FIXED, fd, 0);
+	int rc = settle(p == MAP_FAILED ? -1 : 0, saved);
 
-	flags |= (int)(pcpi_log2(page_bytes) << MAP_HUGE_SHIFT);
-	/* Accessible only afterwards: after mlockall(MCL_FUTURE) the kernel
-	 * would at once fill an accessible window with all of the pool. */
-	p = mmap(addr, bytes, PROT_NONE, flags, -1, 0);
-	rc = settle(p == MAP_FAILED ? -1 : 0, saved);
-	if (rc == 0) {
-		rc = settle(mprotect(addr, bytes, PROT_READ | PROT_WRITE),
-			    saved);
-	} else {
+	if (rc != 0) {
 		/* Most refusals come before the old range is taken away.  Where
 		 * not, put it back; where it is there, this does nothing. */
 		mmap(addr, bytes, PROT_NONE,
@@ -197,6 +191,23 @@ static int linux_map_hugetlb(void *addr, size_t bytes, size_t page_bytes)
 		errno = saved;
 	}
 	return rc;
+}
+
+static int linux_map_hugetlb(void *addr, size_t bytes, size_t page_bytes)
+{
+	int size = (int)(pcpi_log2(page_bytes) << MAP_HUGE_SHIFT);
+	int rc = map_over(addr, bytes, RESERVE_FLAGS | MAP_HUGETLB | size, -1);
+	int saved = errno;
+
+	if (rc == 0)
+		rc = settle(mprotect(addr, bytes, PROT_READ | PROT_WRITE),
+			    saved);
+	return rc;
+}
+
+static int linux_map_file(void *addr, size_t bytes, int fd)
+{
+	return map_over(addr, bytes, MAP_SHARED | MAP_NORESERVE, fd);
 }
 
 static int linux_commit(void *addr, size_t bytes)
@@ -551,7 +562,7 @@ static void linux_event_raise(int fd)
 	errno = saved;
 }
 
-static void linux_event_close(int fd)
+static void linux_fd_close(int fd)
 {
 	int saved = errno;
 
@@ -577,6 +588,9 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.reserve = linux_reserve,
 	.map_meta = linux_map_meta,
 	.map_hugetlb = linux_map_hugetlb,
+	.memory_file = pcpi_sys_memory_file,
+	.map_file = linux_map_file,
+	.punch = pcpi_sys_punch,
 	.commit = linux_commit,
 	.decommit = linux_decommit,
 	.unmap = linux_unmap,
@@ -603,7 +617,8 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.address_space_left = linux_address_space_left,
 	.event_make = linux_event_make,
 	.event_raise = linux_event_raise,
-	.event_close = linux_event_close,
+	.fd_close = linux_fd_close,
+	.pagemap = pcpi_sys_pagemap,
 	.write_err = linux_write_err,
 };
 

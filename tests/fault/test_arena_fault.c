@@ -41,6 +41,8 @@ static unsigned long mapped_kib(void)
 static void install(bool hugetlb)
 {
 	fake_sys_install();
+	fake_sys_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+		      "always [advise] never\n");
 	if (hugetlb)
 		fake_sys_pool(2 * MIB, 0, 4);
 	fake_sys_file("/proc/self/cgroup", "0::/a\n");
@@ -84,13 +86,14 @@ static void use_space(struct pcpi_space *space)
 }
 
 /* Returns whether the Nth call came at all. */
-static bool live(bool hugetlb, bool is_default, unsigned fail_call)
+static bool live(bool hugetlb, bool is_default, bool shared, unsigned fail_call)
 {
 	static const struct pcpi_space_node_spec nodes[2] = {{0, 64 * MIB},
 							     {1, 64 * MIB}};
 	struct pcpi_space_spec spec = {.nodes = nodes,
 				       .nr_nodes = 2,
 				       .max_is_default = is_default,
+				       .shared = shared,
 				       .verbosity = 1};
 	struct pcpi_space space;
 	unsigned long before = mapped_kib();
@@ -107,18 +110,19 @@ static bool live(bool hugetlb, bool is_default, unsigned fail_call)
 		destroy(&space);
 	}
 	cr_expect_eq(fake_sys_mapped(), 0, "call %u", fail_call);
+	cr_expect_eq(fake_sys_open_files(), 0, "call %u", fail_call);
 	cr_expect_eq(fake.populated_bytes, 0, "call %u", fail_call);
 	cr_expect_eq(fake.pools[0].free, free_pages, "call %u", fail_call);
 	cr_expect_eq(mapped_kib(), before, "call %u", fail_call);
 	return fake.calls >= fail_call;
 }
 
-static void fail_each_call(bool hugetlb, bool is_default)
+static void fail_each_call(bool hugetlb, bool is_default, bool shared)
 {
 	unsigned n = 1;
 
-	live(hugetlb, is_default, 0);
-	while (live(hugetlb, is_default, n) && n < MAX_CALLS)
+	live(hugetlb, is_default, shared, 0);
+	while (live(hugetlb, is_default, shared, n) && n < MAX_CALLS)
 		n++;
 	cr_expect_gt(n, 40, "the calls of a life");
 	cr_expect_lt(n, MAX_CALLS);
@@ -126,17 +130,27 @@ static void fail_each_call(bool hugetlb, bool is_default)
 
 Test(arena_fault, nth_call_fails_with_hugetlb_leaves_nothing)
 {
-	fail_each_call(true, false);
+	fail_each_call(true, false, false);
 }
 
 Test(arena_fault, nth_call_fails_with_transparent_pages_leaves_nothing)
 {
-	fail_each_call(false, false);
+	fail_each_call(false, false, false);
 }
 
 Test(arena_fault, nth_call_fails_with_default_maximum_leaves_nothing)
 {
-	fail_each_call(true, true);
+	fail_each_call(true, true, false);
+}
+
+Test(arena_fault, nth_call_fails_with_shared_hugetlb_leaves_nothing)
+{
+	fail_each_call(true, false, true);
+}
+
+Test(arena_fault, nth_call_fails_with_shared_memory_leaves_nothing)
+{
+	fail_each_call(false, false, true);
 }
 
 Test(arena_fault, everything_refused_fails_cleanly)

@@ -26,9 +26,13 @@ static void install(bool hugetlb, unsigned fail_call)
 	fake.fail_call = fail_call;
 }
 
+static unsigned heap_flags;
+
 static int create(size_t initial, struct pcpa_heap **heap)
 {
 	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+
+	o.flags = heap_flags;
 
 	o.initial_bytes = initial;
 	o.max_bytes = 16 * MIB;
@@ -53,6 +57,27 @@ static void trim_heap(struct pcpa_heap *heap, unsigned fail_call)
 	pcpa_free(heap, blocks[0]);
 }
 
+static int agree(enum pcpa_arena_change change, const struct pcpa_arena_info *arena,
+		 void *arg)
+{
+	int64_t *bytes = arg;
+
+	*bytes += change == PCPA_ARENA_ADD ? (int64_t)arena->bytes
+					   : -(int64_t)arena->bytes;
+	return 0;
+}
+
+/* Of shared heaps; what it was told is always what is managed. */
+static int64_t told;
+
+static void expect_told(struct pcpa_heap *heap, unsigned fail_call)
+{
+	if (heap_flags & PCPA_HEAP_SHARED)
+		cr_expect_eq((uint64_t)told,
+			     stats_of(heap, -1).managed_pages * fake.page_bytes,
+			     "call %u", fail_call);
+}
+
 /* One failure may cost a call its success, but not the next one's. */
 static void use_heap(struct pcpa_heap *heap, unsigned fail_call)
 {
@@ -73,7 +98,9 @@ static void use_heap(struct pcpa_heap *heap, unsigned fail_call)
 	cr_expect_eq(stats_of(heap, -1).bad_frees, 0);
 	cr_expect_eq(pcpa_heap_drain(heap), 0);
 	cr_expect_eq(pcpa_thread_flush(heap), 0);
+	expect_told(heap, fail_call);
 	trim_heap(heap, fail_call);
+	expect_told(heap, fail_call);
 }
 
 static void expect_nothing(unsigned fail_call, uint64_t free_pages,
@@ -81,6 +108,7 @@ static void expect_nothing(unsigned fail_call, uint64_t free_pages,
 {
 	cr_expect_eq(fake_sys_mapped(), 0, "call %u: %u left", fail_call,
 		     fake_sys_mapped());
+	cr_expect_eq(fake_sys_open_files(), 0, "call %u", fail_call);
 	cr_expect_eq(fake.populated_bytes, 0, "call %u", fail_call);
 	cr_expect_eq(fake.pools[0].free, free_pages, "call %u", fail_call);
 	cr_expect_eq(maps_kib(), before, "call %u", fail_call);
@@ -111,11 +139,15 @@ static bool live(bool hugetlb, size_t initial, unsigned fail_call)
 	rc = create(initial, &heap);
 	cr_expect(rc == 0 || rc == -ENOMEM, "call %u: %d", fail_call, rc);
 	cr_expect(rc == 0 || !heap);
+	told = 0;
 	if (rc == 0) {
+		if (heap_flags & PCPA_HEAP_SHARED)
+			cr_expect_eq(pcpa_heap_notify(heap, agree, &told), 0);
 		use_heap(heap, fail_call);
 		destroy_from = fake.calls;
 		rc = pcpa_heap_destroy(heap);
 		cr_expect_eq(rc, 0, "call %u: destroy %d", fail_call, rc);
+		cr_expect_eq(told, 0, "call %u", fail_call);
 	}
 	if (fail_call > destroy_from && fail_call <= fake.calls)
 		expect_one_range(fail_call);
@@ -157,6 +189,13 @@ Test(heap_fault, nth_call_fails_with_transparent_pages_leaves_nothing)
 
 Test(heap_fault, nth_call_fails_growing_from_nothing_leaves_nothing)
 {
+	fail_each_call(false, 0);
+}
+
+Test(heap_fault, nth_call_fails_with_shared_memory_leaves_nothing)
+{
+	heap_flags = PCPA_HEAP_SHARED;
+	fail_each_call(true, 2 * MIB);
 	fail_each_call(false, 0);
 }
 

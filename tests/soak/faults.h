@@ -76,6 +76,22 @@ static int faulty_bind(void *addr, size_t bytes, unsigned os_node)
 	return refuses() ? -EPERM : soak.real->bind(addr, bytes, os_node);
 }
 
+static int faulty_memory_file(const char *name, size_t bytes, size_t page_bytes)
+{
+	return refuses() ? -EMFILE
+			 : soak.real->memory_file(name, bytes, page_bytes);
+}
+
+static int faulty_map_file(void *addr, size_t bytes, int fd)
+{
+	return refuses() ? -ENOMEM : soak.real->map_file(addr, bytes, fd);
+}
+
+static int faulty_punch(int fd, uint64_t offset, size_t bytes)
+{
+	return refuses() ? -ENOMEM : soak.real->punch(fd, offset, bytes);
+}
+
 static int faulty_membarrier(void)
 {
 	return refuses() ? -EPERM : soak.real->membarrier();
@@ -102,6 +118,9 @@ static void faults_install(void)
 	soak.sys.reserve = faulty_reserve;
 	soak.sys.map_meta = faulty_map_meta;
 	soak.sys.map_hugetlb = faulty_map_hugetlb;
+	soak.sys.memory_file = faulty_memory_file;
+	soak.sys.map_file = faulty_map_file;
+	soak.sys.punch = faulty_punch;
 	soak.sys.commit = faulty_commit;
 	soak.sys.decommit = faulty_decommit;
 	soak.sys.populate = faulty_populate;

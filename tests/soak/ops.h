@@ -263,6 +263,46 @@ static void op_arenas(struct soak_thread *t)
 	CHECK(pcpa_for_each_arena(heap, arena_look, heap) == 0);
 }
 
+static uint64_t arena_changes; /* a */
+
+/* Refuses one of sixteen. */
+static int arena_change(enum pcpa_arena_change change,
+			const struct pcpa_arena_info *info, void *arg)
+{
+	(void)change;
+	CHECK(arena_look(info, arg) == 0);
+	/* relaxed: counter */
+	return pcpi_fetch_add_relaxed(&arena_changes, 1) % 16 == 0 ? -EIO : 0;
+}
+
+/* Begins, or ends what anyone has begun. */
+static void op_notify(struct soak_thread *t)
+{
+	unsigned h = (unsigned)pick(t, HEAPS);
+	bool begin = pick(t, 2);
+	int err = pcpa_heap_notify(heaps[h].heap, begin ? arena_change : NULL,
+				   heaps[h].heap);
+
+	if (h == COW_HEAP)
+		CHECK(err == -EINVAL);
+	else
+		CHECK(err == 0 || (begin && (err == -EBUSY || err == -EIO)));
+}
+
+static void op_iova(struct soak_thread *t)
+{
+	struct pcpa_heap *heap = heaps[pick(t, HEAPS)].heap;
+	void *at = pcpa_alloc(heap, 0, 0);
+	uint64_t iova;
+	int err;
+
+	if (!at)
+		return;
+	err = pcpa_virt_to_iova(heap, at, &iova);
+	CHECK(err == 0 || err == -ENOTSUP || err == -EPERM || err == -EAGAIN);
+	pcpa_free(heap, at);
+}
+
 static uint64_t events; /* a */
 
 static void event_count(const struct pcpa_event *event, void *arg)
@@ -320,10 +360,11 @@ static void op_heap(struct soak_thread *t)
 
 	opts.max_bytes = 8 * MIB;
 	opts.verbosity = 0;
-	opts.flags = pick(t, 2) ? PCPA_HEAP_BACKGROUND : 0;
+	opts.flags = (pick(t, 2) ? PCPA_HEAP_BACKGROUND : 0) |
+		     (pick(t, 2) ? PCPA_HEAP_SHARED : 0);
 	err = pcpa_heap_create(&opts, &heap);
 	if (err) {
-		CHECK(err == -ENOMEM || err == -EAGAIN);
+		CHECK(err == -ENOMEM || err == -EAGAIN || err == -EMFILE);
 		return;
 	}
 	n = pcpa_alloc_bulk(heap, order_pick(t, 3), 0, at, BULK);
@@ -343,6 +384,7 @@ static void child_refused(struct pcpa_heap *heap)
 	CHECK(pcpa_cache_disable(heap, -1) == -ENODEV);
 	CHECK(pcpa_heap_watch(heap, NULL, NULL) == -ENODEV);
 	CHECK(pcpa_heap_eventfd(heap) == -ENODEV);
+	CHECK(pcpa_heap_notify(heap, NULL, NULL) == -ENODEV);
 	CHECK(pcpa_heap_trim(heap, 0) == 0);
 }
 
@@ -420,6 +462,8 @@ static const struct soak_op {
 	{ "tick", op_tick, 200 },
 	{ "trace", op_trace, 20 },
 	{ "watch", op_watch, 20 },
+	{ "notify", op_notify, 20 },
+	{ "iova", op_iova, 20 },
 	{ "eventfd", op_eventfd, 60 },
 	{ "exhaust", op_exhaust, 6 },
 	{ "heap", op_heap, 12 },

@@ -158,6 +158,62 @@ static int fake_map_hugetlb(void *addr, size_t bytes, size_t page_bytes)
 	return 0;
 }
 
+static struct fake_memory_file *file_of(int fd)
+{
+	for (unsigned i = 0; i < FAKE_RANGES; i++)
+		if (fake.memory_files[i].fd == fd)
+			return &fake.memory_files[i];
+	return NULL;
+}
+
+static int fake_memory_file(const char *name, size_t bytes, size_t page_bytes)
+{
+	struct fake_memory_file *file = file_of(0);
+	bool hugetlb = page_bytes != fake.page_bytes;
+
+	(void)name;
+	if (is_chosen())
+		return -ENOMEM;
+	if (hugetlb && fake.memory_file_hugetlb_rc)
+		return fake.memory_file_hugetlb_rc;
+	if (!hugetlb && fake.memory_file_rc)
+		return fake.memory_file_rc;
+	if (!file || bytes % page_bytes != 0)
+		abort();
+	*file = (struct fake_memory_file){
+		.fd = 100000 + (int)(file - fake.memory_files),
+		.bytes = bytes,
+		.page_bytes = page_bytes};
+	return file->fd;
+}
+
+static int fake_map_file(void *addr, size_t bytes, int fd)
+{
+	struct fake_memory_file *file = file_of(fd);
+
+	if (is_chosen())
+		return -ENOMEM;
+	if (!file || file->base || file->bytes != bytes)
+		abort();
+	file->base = addr;
+	if (file->page_bytes != fake.page_bytes) {
+		note_range(fake.hugetlb, addr, bytes);
+		fake.hugetlb_page[range_of(fake.hugetlb, addr)] =
+			file->page_bytes;
+	}
+	return 0;
+}
+
+static void fake_fd_close(int fd)
+{
+	struct fake_memory_file *file = file_of(fd);
+
+	if (file)
+		file->fd = 0;
+	else
+		pcpi_sys_linux.fd_close(fd);
+}
+
 static int fake_commit(void *addr, size_t bytes)
 {
 	fake.commits++;
@@ -274,9 +330,6 @@ static int give_back(char *addr, size_t bytes)
 	struct fake_pool *pool = pool_at(addr);
 	uint64_t gone = 0;
 
-	fake.dontneeds++;
-	if (fake.dontneed_rc)
-		return fake.dontneed_rc;
 	for (size_t at = 0; at < bytes; at += fake.unit_bytes) {
 		if (remove_unit((uintptr_t)addr + at))
 			gone += fake.unit_bytes;
@@ -285,6 +338,46 @@ static int give_back(char *addr, size_t bytes)
 		pool->free += gone / pool->page_bytes;
 	else
 		fake.memory_left += gone;
+	return 0;
+}
+
+/* Of a file's pages it would give none. */
+static int dont_need(char *addr, size_t bytes)
+{
+	fake.dontneeds++;
+	if (fake.dontneed_rc)
+		return fake.dontneed_rc;
+	for (unsigned i = 0; i < FAKE_RANGES; i++) {
+		const struct fake_memory_file *f = &fake.memory_files[i];
+
+		if (f->fd && f->base && addr >= f->base &&
+		    addr < f->base + f->bytes)
+			return 0;
+	}
+	return give_back(addr, bytes);
+}
+
+static int fake_punch(int fd, uint64_t offset, size_t bytes)
+{
+	struct fake_memory_file *file = file_of(fd);
+
+	fake.punches++;
+	if (is_chosen())
+		return -ENOMEM;
+	if (fake.punch_rc)
+		return fake.punch_rc;
+	if (!file || !file->base || offset + bytes > file->bytes ||
+	    offset % file->page_bytes != 0 || bytes % file->page_bytes != 0)
+		abort();
+	return give_back(file->base + offset, bytes);
+}
+
+static int fake_pagemap(const void *addr, uint64_t *out)
+{
+	(void)addr;
+	if (fake.pagemap_rc)
+		return fake.pagemap_rc;
+	*out = fake.pagemap;
 	return 0;
 }
 
@@ -306,7 +399,7 @@ static int fake_advise(void *addr, size_t bytes, enum pcpi_advice advice)
 		fake.dontforks++;
 		return fake.dontfork_rc;
 	case PCPI_ADVISE_DONTNEED:
-		return give_back(addr, bytes);
+		return dont_need(addr, bytes);
 	}
 	return -EINVAL;
 }
@@ -480,6 +573,15 @@ unsigned fake_sys_mapped(void)
 	return n;
 }
 
+unsigned fake_sys_open_files(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FAKE_RANGES; i++)
+		n += fake.memory_files[i].fd != 0;
+	return n;
+}
+
 unsigned fake_sys_said(const char *text)
 {
 	const char *at = fake.said;
@@ -501,6 +603,11 @@ void fake_sys_install(void)
 	table.reserve = fake_reserve;
 	table.map_meta = fake_map_meta;
 	table.map_hugetlb = fake_map_hugetlb;
+	table.memory_file = fake_memory_file;
+	table.map_file = fake_map_file;
+	table.punch = fake_punch;
+	table.fd_close = fake_fd_close;
+	table.pagemap = fake_pagemap;
 	table.commit = fake_commit;
 	table.decommit = fake_decommit;
 	table.unmap = fake_unmap;

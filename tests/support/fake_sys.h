@@ -35,11 +35,21 @@ struct fake_range {
 	size_t bytes;
 };
 
+/* Not a real one: its number is made up, and mapping it changes nothing. */
+struct fake_memory_file {
+	int fd; /* 0: none */
+	size_t bytes, page_bytes;
+	char *base; /* where it is mapped */
+};
+
 struct fake_sys {
 	/* What it refuses; 0: nothing. */
 	unsigned fail_call; /* the Nth call that may fail, from 1       */
 	int map_hugetlb_rc, populate_rc, bind_rc, membarrier_rc;
 	int advise_huge_rc, dontfork_rc, dontneed_rc, reserve_rc, unmap_rc;
+	int memory_file_rc, memory_file_hugetlb_rc, punch_rc;
+	int pagemap_rc;
+	uint64_t pagemap; /* what it says of any page */
 	size_t page_bytes;
 	size_t unit_bytes; /* of populated memory, a divisor of huge pages */
 	unsigned cpus;
@@ -55,13 +65,14 @@ struct fake_sys {
 	unsigned calls;
 	unsigned reserves, commits, decommits, populates, helpers;
 	unsigned huges, nohuges, dontdumps, dontforks, dontneeds, binds, names;
-	unsigned says;
+	unsigned says, punches;
 	unsigned bound_nodes[8];
 	uint64_t populated_bytes; /* now                                 */
 	uint64_t committed_bytes; /* now, anonymous                      */
 	struct fake_range ranges[FAKE_RANGES];  /* mapped now           */
 	struct fake_range hugetlb[FAKE_RANGES]; /* hugetlb now           */
 	size_t hugetlb_page[FAKE_RANGES];
+	struct fake_memory_file memory_files[FAKE_RANGES]; /* open now */
 	char said[8192];
 };
 
@@ -80,6 +91,9 @@ struct fake_pool *fake_sys_pool(size_t page_bytes, unsigned node,
 
 /* Ranges that are still mapped. */
 unsigned fake_sys_mapped(void);
+
+/* Memory files that are still open. */
+unsigned fake_sys_open_files(void);
 
 /* How often the text was said. */
 unsigned fake_sys_said(const char *text);

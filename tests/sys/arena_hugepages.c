@@ -225,7 +225,7 @@ static void transparent_pages_are_huge(void)
 	struct pcpi_space space;
 	struct pcpi_arena a;
 
-	if (pcpi_hugepages_thp() == PCPI_THP_NEVER)
+	if (pcpi_hugepages_thp(false) == PCPI_THP_NEVER)
 		return;
 	create(&space, 64 * MIB, true);
 	EXPECT(pcpi_arena_grow(&space, 0, 64 * MIB, true, &a) == 0);

@@ -221,6 +221,7 @@ Test(config, flag_names_make_their_bits)
 		{"dump", PCPA_HEAP_DUMP},
 		{"no_ipi", PCPA_HEAP_NO_IPI},
 		{"background", PCPA_HEAP_BACKGROUND},
+		{"shared", PCPA_HEAP_SHARED},
 		{"dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW},
 	};
 

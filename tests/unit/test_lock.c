@@ -15,6 +15,7 @@
 static const enum pcpi_lock_rank ranks[] = {
 	PCPI_RANK_HEAPS, PCPI_RANK_CONTIG, PCPI_RANK_DRAIN, PCPI_RANK_THREADS,
 	PCPI_RANK_TRIM,  PCPI_RANK_GROW,   PCPI_RANK_DEPOT, PCPI_RANK_ZONE,
+	PCPI_RANK_NOTIFY,
 };
 #define NR_RANKS (sizeof(ranks) / sizeof(ranks[0]))
 

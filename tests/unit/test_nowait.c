@@ -33,6 +33,10 @@ REFUSE(page_bytes, size_t, (void))
 REFUSE(reserve, int, (size_t bytes, size_t align, void **out))
 REFUSE(map_meta, int, (size_t bytes, void **out))
 REFUSE(map_hugetlb, int, (void *addr, size_t bytes, size_t page_bytes))
+REFUSE(memory_file, int, (const char *name, size_t bytes, size_t page_bytes))
+REFUSE(map_file, int, (void *addr, size_t bytes, int fd))
+REFUSE(punch, int, (int fd, uint64_t offset, size_t bytes))
+REFUSE(pagemap, int, (const void *addr, uint64_t *out))
 REFUSE(range, int, (void *addr, size_t bytes))
 REFUSE(advise, int, (void *addr, size_t bytes, enum pcpi_advice advice))
 REFUSE_VOID(name, (void *addr, size_t bytes, const char *name))
@@ -52,6 +56,9 @@ static struct pcpi_sys forbidden = {
 	.reserve = refuse_reserve,
 	.map_meta = refuse_map_meta,
 	.map_hugetlb = refuse_map_hugetlb,
+	.memory_file = refuse_memory_file,
+	.map_file = refuse_map_file,
+	.punch = refuse_punch,
 	.commit = refuse_range,
 	.decommit = refuse_range,
 	.unmap = refuse_range,
@@ -72,7 +79,8 @@ static struct pcpi_sys forbidden = {
 	.address_space_left = refuse_ns,
 	.event_make = refuse_number,
 	.event_raise = refuse_event,
-	.event_close = refuse_event,
+	.fd_close = refuse_event,
+	.pagemap = refuse_pagemap,
 	.write_err = refuse_write_err,
 };
 

@@ -366,7 +366,7 @@ Test(sys, event_is_readable_once_raised)
 	linux_sys->event_raise(fd);
 	cr_expect_eq(read(fd, &value, sizeof(value)), sizeof(value));
 	cr_expect_eq(value, 2);
-	linux_sys->event_close(fd);
+	linux_sys->fd_close(fd);
 	linux_sys->event_raise(fd); /* refused by the kernel */
 	cr_expect_eq(errno, ODD_ERRNO);
 	cr_expect_eq(fcntl(fd, F_GETFD), -1);
@@ -450,19 +450,19 @@ Test(hugepages, modes_of_transparent_pages_are_read)
 
 	fake_sys_install();
 	cr_expect_eq(pcpi_hugepages_thp_bytes(), 2 * MIB);
-	cr_expect_eq(pcpi_hugepages_thp(), PCPI_THP_MADVISE);
+	cr_expect_eq(pcpi_hugepages_thp(false), PCPI_THP_MADVISE);
 	fake_sys_file(file, "[always] madvise never\n");
-	cr_expect_eq(pcpi_hugepages_thp(), PCPI_THP_ALWAYS);
+	cr_expect_eq(pcpi_hugepages_thp(false), PCPI_THP_ALWAYS);
 	fake_sys_file(sized, "always [inherit] madvise never\n");
-	cr_expect_eq(pcpi_hugepages_thp(), PCPI_THP_ALWAYS);
+	cr_expect_eq(pcpi_hugepages_thp(false), PCPI_THP_ALWAYS);
 	fake_sys_file(sized, "always inherit madvise [never]\n");
-	cr_expect_eq(pcpi_hugepages_thp(), PCPI_THP_NEVER);
+	cr_expect_eq(pcpi_hugepages_thp(false), PCPI_THP_NEVER);
 	fake_sys_file(file, "always madvise [never]\n");
 	fake_sys_file(sized, "always inherit [madvise] never\n");
-	cr_expect_eq(pcpi_hugepages_thp(), PCPI_THP_MADVISE);
+	cr_expect_eq(pcpi_hugepages_thp(false), PCPI_THP_MADVISE);
 	fake_sys_file(file, NULL);
 	fake_sys_file(sized, NULL);
-	cr_expect_eq(pcpi_hugepages_thp(), PCPI_THP_NEVER);
+	cr_expect_eq(pcpi_hugepages_thp(false), PCPI_THP_NEVER);
 }
 
 Test(hugepages, odd_transparent_size_counts_as_none)
