@@ -23,6 +23,20 @@ struct contig_case {
 	uint64_t got[TAKERS], refused[TAKERS];
 };
 
+/* In one arena: a pool of few huge pages would be one of its own. */
+static struct pcpa_heap *one_window(size_t bytes)
+{
+	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+	struct pcpa_heap *heap;
+
+	o.flags = PCPA_HEAP_FIXED;
+	o.initial_bytes = bytes;
+	o.hugepage_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	o.verbosity = 0;
+	CHECK(pcpa_heap_create(&o, &heap) == 0);
+	return heap;
+}
+
 static void churner(unsigned index, void *arg)
 {
 	struct contig_case *the = arg;
@@ -78,7 +92,7 @@ static void taker(unsigned index, void *arg)
 static void churned(size_t heap_bytes, size_t most_pages)
 {
 	struct contig_case the = {
-		.heap = conc_heap(heap_bytes, 0),
+		.heap = one_window(heap_bytes),
 		.seed = conc_seed(),
 		.most_pages = most_pages,
 	};
@@ -150,7 +164,7 @@ static void freer(unsigned index, void *arg)
 
 static void freed_twice(void)
 {
-	struct freed_case the = { .heap = conc_heap(16 * MIB, 0) };
+	struct freed_case the = { .heap = one_window(16 * MIB) };
 	struct pcpa_stats s;
 
 	conc_run(2, freer, &the);

@@ -17,9 +17,22 @@ static struct pcpa_heap *heap;
 static void *blocks[PAGES];
 static size_t page;
 
+/* In one arena: a pool of few huge pages would be one of its own. */
+static struct pcpa_heap *one_window(unsigned flags)
+{
+	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
+	struct pcpa_heap *made = NULL;
+
+	o.flags = flags | PCPA_HEAP_FIXED;
+	o.initial_bytes = 16 * MIB;
+	o.hugepage_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	cr_assert_eq(pcpa_heap_create(&o, &made), 0);
+	return made;
+}
+
 static void setup(void)
 {
-	heap = heap_fixed(16 * MIB, 0);
+	heap = one_window(0);
 	page = pcpa_heap_page_bytes(heap);
 }
 
@@ -300,7 +313,7 @@ Test(contig, wrong_length_is_said_once_with_the_values)
 
 Test(contig, checks_abort_on_a_wrong_length, .signal = SIGABRT)
 {
-	heap_replace(heap_fixed(16 * MIB, PCPA_HEAP_CHECKS));
+	heap_replace(one_window(PCPA_HEAP_CHECKS));
 	pcpa_free_contig(heap, contig(100, 1), 101);
 }
 
@@ -308,7 +321,7 @@ Test(contig, works_beside_disabled_caches_and_checks)
 {
 	void *start;
 
-	heap_replace(heap_fixed(16 * MIB, PCPA_HEAP_CHECKS));
+	heap_replace(one_window(PCPA_HEAP_CHECKS));
 	cacher(NULL);
 	cr_assert_eq(pcpa_cache_disable(heap, -1), 0);
 	start = contig(PAGES, 1);
