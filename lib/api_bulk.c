@@ -83,7 +83,7 @@ static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
 	pcpi_nest_leave();
 	if (!err && got < n)
 		err = pcpi_api_shortage(&req);
-	for (i = 0; i < got; i++)
+	for (i = 0; i < got && (flags & PCPA_ZERO); i++)
 		pcpi_api_zero(&req, blocks[i]);
 	errno = err ? -err : saved;
 	return got;

@@ -25,12 +25,12 @@
  *   row    = largest free order     node[row][class] <-> chunk <-> chunk <-> node
  *   class  = log2 of the free pages classes[row]: which circles aren't empty
  *
- * A take of n pages as blocks of order k looks in the rows k and up for the
- * lowest class that promises n pages, so that mostly one chunk serves it.  That
- * is the fullest one worth the visit: fragments gather in few chunks, and the
- * others become whole again.  Wholly free chunks are alone in the row top_order
- * and are broken last.  Inside a chunk the smallest block that fits goes first.
- * A wholly taken chunk hangs nowhere.
+ * A take of n pages as blocks of order k looks in the rows k and up for the first
+ * with a chunk that promises n pages, so that mostly one chunk serves it, and that
+ * large blocks stay whole.  In a row it takes the fullest such chunk: fragments gather
+ * in few, and the others become whole again.  Wholly free chunks are alone in the row
+ * top_order and are broken last.  Inside a chunk the smallest block that fits goes
+ * first.  A wholly taken chunk hangs nowhere.
  *
  * B1 chunk.free is the number of set bits of the chunk.
  * B2 chunk.top is 1 + the largest order of its free blocks, 0 without any.
@@ -172,25 +172,30 @@ static inline void chunk_settle(struct pcpi_buddy *b, uint32_t c, uint32_t free,
 }
 
 /*
- * The chunk to take from, of those that have a block of the order: the fullest
- * that has `pages` free pages for sure; else the emptiest; a wholly free one
- * last.  Requires that there is one.
+ * The chunk to take from, of those that have a block of the order: of those that
+ * have `pages` free pages for sure one whose largest block is the smallest, and of
+ * these the fullest; without any the emptiest; a wholly free one last.  Requires that
+ * there is one.
  */
 static uint32_t bucket_find(const struct pcpi_buddy *b, unsigned order,
 			    uint32_t pages)
 {
-	unsigned all = 0, enough, row = order, class;
+	unsigned few = class_of(2 * pages - 1), all = 0, enough = 0, row, class;
 
-	for (unsigned r = order; r < b->top_order; r++)
-		all |= b->classes[r];
+	for (row = order; row < b->top_order; row++) {
+		all |= b->classes[row];
+		enough = b->classes[row] & (~0u << few);
+		if (enough != 0)
+			break;
+	}
 	if (all == 0) {
-		row = class = b->top_order;
+		class = b->top_order;
+	} else if (enough != 0) {
+		class = lowest_bit(enough);
 	} else {
-		enough = all & (~0u << class_of(2 * pages - 1));
-		class = enough != 0 ? lowest_bit(enough) : pcpi_log2(all);
-		/* Of equally full chunks, one with small blocks. */
-		while ((b->classes[row] >> class & 1) == 0)
-			row++;
+		class = pcpi_log2(all);
+		for (row = order; (b->classes[row] >> class & 1) == 0; row++)
+			;
 	}
 	return b->chunk[bucket_node(b, row, class)].next;
 }

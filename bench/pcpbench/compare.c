@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_REPS = 5 };
+#include "series.h"
+
+enum { LEAST_REPS = 5, QUARTILES_REPS = 21 };
+
+/* Standard deviations of the ranks: equal cells exceed it once in a hundred times. */
+#define LEAST_RANK 2.5
 
 /* ---- Reading ---- */
 
@@ -34,11 +39,37 @@ static bool number_get(struct json_object *o, const char *key, double *out)
 	return true;
 }
 
+/* The repetitions, each a number, or NULL: *bad, something else is there. */
+static double *values_get(struct json_object *line, int reps, bool *bad)
+{
+	struct json_object *array, *v;
+	double *value;
+
+	*bad = false;
+	if (!json_object_object_get_ex(line, "values", &array))
+		return NULL;
+	*bad = !json_object_is_type(array, json_type_array) || reps < 1 ||
+	       json_object_array_length(array) != (size_t)reps;
+	value = *bad ? NULL : calloc((size_t)reps, sizeof(*value));
+	for (int i = 0; value && i < reps; i++) {
+		v = json_object_array_get_idx(array, (size_t)i);
+		*bad |= !json_object_is_type(v, json_type_double) &&
+			!json_object_is_type(v, json_type_int);
+		value[i] = json_object_get_double(v);
+	}
+	if (*bad) {
+		free(value);
+		value = NULL;
+	}
+	return value;
+}
+
 /* The name of what a cell lacks, or NULL. */
 static const char *cell_fill(struct bench_cell *c, struct json_object *line)
 {
 	const char *cpu = text_get(line, "cpu");
 	double reps;
+	bool bad;
 
 	c->line = line;
 	c->cpu = cpu ? cpu : "";
@@ -57,7 +88,8 @@ static const char *cell_fill(struct bench_cell *c, struct json_object *line)
 	if (!number_get(line, "reps", &reps))
 		return "no number \"reps\"";
 	c->reps = (int)reps;
-	return NULL;
+	c->value = values_get(line, c->reps, &bad);
+	return bad ? "\"values\" is no array of \"reps\" numbers" : NULL;
 }
 
 static struct bench_cell *cell_find(const struct bench_cells *c,
@@ -68,6 +100,12 @@ static struct bench_cell *cell_find(const struct bench_cells *c,
 		    strcmp(c->cell[i].allocator, like->allocator) == 0)
 			return &c->cell[i];
 	return NULL;
+}
+
+static void cell_drop(struct bench_cell *c)
+{
+	free(c->value);
+	json_object_put(c->line);
 }
 
 static struct bench_cell *cell_room(struct bench_cells *c)
@@ -98,7 +136,7 @@ bool bench_cells_add(struct bench_cells *c, struct json_object *line,
 	json_object_get(line);
 	at = cell_find(c, &cell);
 	if (at)
-		json_object_put(at->line);
+		cell_drop(at);
 	else
 		at = cell_room(c);
 	*at = cell;
@@ -178,7 +216,7 @@ bool bench_cells_read(struct bench_cells *c, const char *path, char *why,
 void bench_cells_free(struct bench_cells *c)
 {
 	for (size_t i = 0; i < c->n; i++)
-		json_object_put(c->cell[i].line);
+		cell_drop(&c->cell[i]);
 	free(c->cell);
 	*c = (struct bench_cells){.cell = NULL};
 }
@@ -227,14 +265,42 @@ static void reference_find(struct comparison *k)
 	}
 }
 
+/* Whether the repetitions say it, too; the quartiles of many do alone.  The least
+ * rank is also what ties leave of 5 against 5, all apart. */
+static bool ranks_apart(const struct comparison *k, double old_scale,
+			double now_scale)
+{
+	size_t n = (size_t)k->now->reps;
+	double *scaled, rank;
+
+	if (!k->old->value || !k->now->value)
+		return true;
+	scaled = calloc(n, sizeof(*scaled));
+	if (!scaled)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		scaled[i] = k->now->value[i] * now_scale / old_scale;
+	rank = bench_series_rank(k->old->value, (size_t)k->old->reps, scaled, n);
+	free(scaled);
+	return rank >= LEAST_RANK || rank <= -LEAST_RANK;
+}
+
 static enum verdict range_moved(const struct comparison *k, double old_scale,
 				double now_scale)
 {
+	enum verdict way = UNMOVED;
+
 	if (k->now->p75 * now_scale < k->old->p25 * old_scale)
-		return LESS;
-	if (k->now->p25 * now_scale > k->old->p75 * old_scale)
-		return MORE;
-	return UNMOVED;
+		way = LESS;
+	else if (k->now->p25 * now_scale > k->old->p75 * old_scale)
+		way = MORE;
+	return way != UNMOVED && ranks_apart(k, old_scale, now_scale) ? way
+								       : UNMOVED;
+}
+
+static bool enough(const struct bench_cell *c)
+{
+	return c->reps >= (c->value ? LEAST_REPS : QUARTILES_REPS);
 }
 
 static enum verdict cells_judge(const struct comparison *k)
@@ -242,7 +308,7 @@ static enum verdict cells_judge(const struct comparison *k)
 	bool same_cpu = strcmp(k->old->cpu, k->now->cpu) == 0;
 	enum verdict bare = range_moved(k, 1, 1), scaled;
 
-	if (k->old->reps < LEAST_REPS || k->now->reps < LEAST_REPS)
+	if (!enough(k->old) || !enough(k->now))
 		return TOO_FEW;
 	if (!k->reference)
 		return same_cpu ? bare : UNMOVED;

@@ -2,16 +2,26 @@
 /*
  * compare.h - two runs side by side: what moved beyond the spread.
  *
- * A cell is one workload of one allocator.  It has moved when the ranges between
- * its quartiles don't overlap,
+ * A cell is one workload of one allocator.  It has moved when
  *
- *   old   |---|                     old   |---|
- *   new          |---|   slower     new     |---|   -
+ *   1. the ranges between its quartiles don't overlap,
  *
- * and, where both runs have a reference (`calls`, else `limit`), when the ranges in
- * units of the reference have moved the same way: a machine that is slower today
- * is slower for the reference, too.  Between different processors the latter
- * alone decides.  Below LEAST_REPS repetitions there is no spread to speak of.
+ *        old   |---|                     old   |---|
+ *        new          |---|   slower     new     |---|   -
+ *
+ *   2. and its single repetitions lie further apart by rank than equal ones do
+ *      but once in a hundred times: ranges of few repetitions often miss each
+ *      other by chance, 8 % of 7 against 7, 20 % of 5 against 5;
+ *   3. and, where both runs have a reference (`calls`, else `limit`), the ranges in
+ *      units of the reference have moved the same way: a machine that is slower
+ *      today is slower for the reference, too.  Between different processors this
+ *      alone decides, ranks of values in these units included.
+ *
+ * Lines of older versions have quartiles alone, whose distance says enough from
+ * QUARTILES_REPS repetitions on.  Below LEAST_REPS there is no spread to speak of.
+ *
+ * This is of the repetitions of two runs.  What differs from process to process
+ * and not within one (where memory lies) is no chance to it.
  *
  * Concurrency: one thread.  Failure: a file that can't be read, or a line that is
  * no JSON or lacks a field, is told with the file's name and the line's number.
@@ -33,6 +43,7 @@ struct bench_cell {
 	const char *cpu; /* "" where the line doesn't say */
 	double p25, median, p75;
 	int reps;
+	double *value; /* reps of them; NULL where the line has none */
 };
 
 struct bench_cells {

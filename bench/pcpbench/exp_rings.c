@@ -355,32 +355,59 @@ static double median(double *value, unsigned n)
 	return value[n / 2];
 }
 
+/* Of the sorted errors: all but one each way of seven. */
+static double error_least(const struct check *c)
+{
+	return c->error[c->turns / 7];
+}
+
+static double error_most(const struct check *c)
+{
+	return c->error[c->turns - 1 - c->turns / 7];
+}
+
+static void check_json(const struct sim_setup *s, const struct check *c,
+		       double real, double gbps, double error)
+{
+	struct json_object *o = bench_experiment_json("rings-check");
+	const struct {
+		const char *key;
+		double value;
+	} figures[] = {
+		{"real_gbps", real},
+		{"gbps", gbps},
+		{"error_percent", error},
+		{"error_least_percent", error_least(c)},
+		{"error_most_percent", error_most(c)},
+	};
+
+	json_object_object_add(o, "driver", json_object_new_int((int)s->driver));
+	json_object_object_add(
+		o, "allocator",
+		json_object_new_string(sim_allocator_names[s->allocator]));
+	json_object_object_add(o, "rings", json_object_new_int((int)s->rings));
+	json_object_object_add(o, "turns", json_object_new_int((int)c->turns));
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		json_object_object_add(o, figures[i].key,
+				       json_object_new_double(figures[i].value));
+	bench_experiment_print(o);
+}
+
 static void check_print(const struct bench_experiment_args *args,
 			const struct sim_setup *s, struct check *c)
 {
-	const char *name = sim_allocator_names[s->allocator];
 	double real = median(c->real, c->turns);
 	double gbps = median(c->simulated, c->turns);
 	double error = median(c->error, c->turns);
-	struct json_object *o;
 
-	if (!args->json) {
+	if (args->json)
+		check_json(s, c, real, gbps, error);
+	else
 		printf("    driver %u  %-11s %u ring%s  real %6.1f  simulated "
 		       "%6.1f  %+6.1f%%  (%+.0f..%+.0f)\n",
-		       s->driver, name, s->rings, s->rings > 1 ? "s" : " ", real,
-		       gbps, error, c->error[c->turns / 7],
-		       c->error[c->turns - 1 - c->turns / 7]);
-		return;
-	}
-	o = bench_experiment_json("rings-check");
-	json_object_object_add(o, "driver", json_object_new_int((int)s->driver));
-	json_object_object_add(o, "allocator", json_object_new_string(name));
-	json_object_object_add(o, "rings", json_object_new_int((int)s->rings));
-	json_object_object_add(o, "real_gbps", json_object_new_double(real));
-	json_object_object_add(o, "gbps", json_object_new_double(gbps));
-	json_object_object_add(o, "error_percent",
-			       json_object_new_double(error));
-	bench_experiment_print(o);
+		       s->driver, sim_allocator_names[s->allocator], s->rings,
+		       s->rings > 1 ? "s" : " ", real, gbps, error,
+		       error_least(c), error_most(c));
 }
 
 /* Packets' costs, reality and simulation next to each other, several times. */
@@ -418,11 +445,17 @@ static bool check_run(const struct bench_experiment_args *args,
 				 stores, costs))
 		return false;
 	if (args->json) {
-		costs_json(costs);
+		/* Not those of simulated_set(), which have no packets of here. */
+		struct sim_costs whole = *costs;
+
+		whole.name = "here, packets too";
+		costs_json(&whole);
 	} else {
 		puts("\nThe simulation against the real run, with the costs and the "
 		     "two CPUs of this machine;\npackets' costs are measured again "
-		     "for each line, seven times: medians (all but one each way)");
+		     "for each line, seven times.  Each figure is a median, the\n"
+		     "error that of the seven runs' own errors (in brackets all but "
+		     "one each way)");
 		costs_table(costs);
 	}
 	for (unsigned driver = 1; driver <= SIM_DRIVERS; driver++)

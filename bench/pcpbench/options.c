@@ -110,6 +110,21 @@ static int allocators_take(struct bench_options *o, char *list)
 	return status;
 }
 
+/* Whether a thread may run there: asks by going there and back. */
+static bool cpu_usable(long cpu)
+{
+	cpu_set_t before, set;
+	bool ok;
+
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	if (sched_getaffinity(0, sizeof(before), &before))
+		return false;
+	ok = sched_setaffinity(0, sizeof(set), &set) == 0;
+	sched_setaffinity(0, sizeof(before), &before);
+	return ok;
+}
+
 static int cpus_take(struct bench_options *o, char *list)
 {
 	char *second = strchr(list, ',');
@@ -125,6 +140,10 @@ static int cpus_take(struct bench_options *o, char *list)
 		if (b < 0 || b == a)
 			return usage_error("not a second CPU", second);
 	}
+	if (!cpu_usable(a))
+		return usage_error("no CPU that may be used", list);
+	if (second && !cpu_usable(b))
+		return usage_error("no CPU that may be used", second);
 	o->cpu[0] = o->cpus[0] = (int)a;
 	o->cpu[1] = o->cpus[1] = (int)b;
 	o->nr_cpus = second ? 2 : 1;

@@ -315,10 +315,12 @@ static bool files_read(struct bench *b)
 
 static bool self_pin(struct bench *b)
 {
-	if (bench_pin(b->options.cpu[0]) == 0)
-		return true;
-	fprintf(stderr, "pcpbench: no such CPU: '%d'\n", b->options.cpu[0]);
-	return false;
+	int err = bench_pin(b->options.cpu[0]);
+
+	if (err)
+		fprintf(stderr, "pcpbench: pinning to CPU %d: %s\n",
+			b->options.cpu[0], strerror(err));
+	return err == 0;
 }
 
 static bool everything_run(struct bench *b)

@@ -209,6 +209,16 @@ static void text_add(struct json_object *o, const char *key, const char *value)
 	json_object_object_add(o, key, json_object_new_string(value));
 }
 
+/* What --compare ranks. */
+static struct json_object *values_json(const struct bench_series *s)
+{
+	struct json_object *values = json_object_new_array();
+
+	for (size_t i = 0; i < s->n; i++)
+		json_object_array_add(values, number_json(s->value[i], "%.5g"));
+	return values;
+}
+
 /* [[percentile, ns], ...] */
 static struct json_object *curve_json(const struct wire_point *curve)
 {
@@ -305,6 +315,7 @@ struct json_object *bench_report_row(const struct bench_result *r, size_t i)
 	double_add(o, "p75", sum.p75);
 	double_add(o, "p99", sum.p99);
 	integer_add(o, "reps", s->n);
+	json_object_object_add(o, "values", values_json(s));
 	integer_add(o, "discarded", s->discarded);
 	integer_add(o, "disturbed", s->disturbed);
 	integer_add(o, "pages", s->pages);

@@ -4,6 +4,7 @@
  */
 #include "series.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,4 +98,54 @@ double bench_series_ratio(const double *value, const double *base, size_t n)
 	median = bench_series_summary(ratio, n).median;
 	free(ratio);
 	return median;
+}
+
+/* Pairs in which b's is the larger, equal ones as halves. */
+static double pairs_above(const double *a, size_t na, const double *b, size_t nb)
+{
+	double above = 0;
+
+	for (size_t i = 0; i < na; i++)
+		for (size_t j = 0; j < nb; j++)
+			above += b[j] > a[i] ? 1 : b[j] == a[i] ? 0.5 : 0;
+	return above;
+}
+
+/* Sum of t^3 - t over the groups of t equal values of both. */
+static double ties_sum(const double *a, size_t na, const double *b, size_t nb)
+{
+	double *all = doubles_get(na + nb), sum = 0;
+	size_t n = na + nb, end;
+
+	memcpy(all, a, na * sizeof(*all));
+	memcpy(all + na, b, nb * sizeof(*all));
+	qsort(all, n, sizeof(*all), double_compare);
+	for (size_t i = 0; i < n; i = end) {
+		double t;
+
+		for (end = i + 1; end < n && all[end] == all[i]; end++)
+			;
+		t = (double)(end - i);
+		sum += t * t * t - t;
+	}
+	free(all);
+	return sum;
+}
+
+double bench_series_rank(const double *a, size_t na, const double *b, size_t nb)
+{
+	double pairs = (double)na * (double)nb, n = (double)(na + nb);
+	double off, variance;
+
+	if (na == 0 || nb == 0)
+		return 0;
+	off = pairs_above(a, na, b, nb) - pairs / 2;
+	variance = pairs / 12 *
+		   (n + 1 - ties_sum(a, na, b, nb) / (n * (n - 1)));
+	if (variance <= 0)
+		return 0;
+	/* Pairs are counted in steps: half of one is for the continuous curve. */
+	if (off > 0.5)
+		return (off - 0.5) / sqrt(variance);
+	return off < -0.5 ? (off + 0.5) / sqrt(variance) : 0;
 }

@@ -45,4 +45,12 @@ struct bench_summary bench_series_summary(const double *value, size_t n);
 /* Median of value[i] / base[i]; 0 when n is 0 or a base is 0. */
 double bench_series_ratio(const double *value, const double *base, size_t n);
 
+/*
+ * How far two series lie apart by their ranks (Mann and Whitney), in standard
+ * deviations of what equal ones show by chance; positive: b has the larger values.
+ * Equal values share their rank.  Assumes nothing of how values are spread.  0 of
+ * an empty series.
+ */
+double bench_series_rank(const double *a, size_t na, const double *b, size_t nb);
+
 #endif

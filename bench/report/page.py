@@ -67,6 +67,10 @@ allocators; <span style="background:#ffe3b8">&#9650; ahead</span> of {base} by
 more than the spread: the quartiles of the two don't meet. <i>limit</i> and
 <i>calls</i> are no allocators but what none can beat: a bare array of pointers, and
 two empty calls into a shared library.</li>
+<li>Where single calls are timed, the summary and the bars have the median of the
+turns, of each of which the 99.9th percentile of its allocations was taken. The tables
+and curves of single calls are of all calls of the run together: one bad turn lifts
+their p99.9 and not the median.</li>
 <li>Figures of two processors move with the time that a cache line takes from one to
 the other; it is given below, before and after.</li>
 </ul>
@@ -79,9 +83,15 @@ EXPERIMENTS = {
     "policy code, with the costs of the original's machines or with those measured "
     "here. Large hollow marks really ran here; crosses are the original's figures on "
     "its machine.",
-    "rings-costs": "What the simulation is given, ns.",
+    "rings-costs": "What the simulation is given, ns. xeon: the original's machines. "
+    "here, packets too: all of it measured on this machine, for the check below; for "
+    "each line of that the packets' costs are measured again. here: memory as here, "
+    "packets and wire as in the original.",
     "rings-check": "The simulation against the real run, with the costs of this "
-    "machine.",
+    "machine. Each row is of several turns, a real run and a simulated one each; "
+    "all figures are medians of the turns. The error is the median of the turns' own "
+    "errors, so it is not the error of the two medians beside it; least and most leave "
+    "out one turn of seven each way.",
     "sweep": "Pages taken and given back, with a larger and larger batch. Large "
     "hollow marks: the two batches at one high mark.",
     "unmap": "Pages that each drain of a cache gives back while a process only "
@@ -92,7 +102,40 @@ EXPERIMENTS = {
     "frees.",
 }
 
+BULK = (
+    "{} pages of order 0 taken by one bulk call and given back by one; for each page, "
+    "both calls."
+)
+BURST = "{} pages taken one by one, then given back one by one in that order."
+MIXED = (
+    "{} in a circle, orders 0 to 3 mixed: half of the bursts are freed by the next "
+    "thread. Each call timed."
+)
+
 WORKLOADS = {
+    "pair": "One page taken and given back at once: the shortest way through each "
+    "allocator.",
+    "bulk8": BULK.format(8),
+    "bulk32": BULK.format(32),
+    "bulk64": BULK.format(64),
+    "burst64": BURST.format(64),
+    "burst4096": BURST.format("4,096") + " More than most caches hold.",
+    "churn": "2,048 blocks of orders 0 to 3 live; a random one is given back and a new "
+    "one taken.",
+    "remote": "One thread takes pages, another gives them back: bursts of 32 go "
+    "through a ring between two processors.",
+    "remote-touch": "The same, and the one thread writes 64 bytes into each page that "
+    "the other reads, as packets are.",
+    "parallel": "burst64 on two processors at the same time; each thread's own time.",
+    "coalesce": "A heap of 64 MiB taken page by page and given back in random order: "
+    "how many blocks of order 3 it has then, of 2,048.",
+    "latency-pair": "pair, each call timed.",
+    "latency-churn": "churn, each call timed.",
+    "latency-remote2": "remote with two threads, each call timed.",
+    "latency-remote8": "Eight threads in pairs on the processors there are, one of each "
+    "pair takes and the other frees. Each call timed.",
+    "latency-mixed2": MIXED.format("Two threads"),
+    "latency-mixed8": MIXED.format("Eight threads"),
     "start": "A new process from main() to its first block, written; the second "
     "figure begins before the process does, and so has what libraries do before main().",
     "start-heap": "One heap or pool more in a process.",
@@ -156,7 +199,14 @@ def head_break(name):
 
 
 def summary(r):
-    heads, rows = tables.summary(r)
+    return "".join(summary_part(r, names) for names in tables.summary_parts(r))
+
+
+def summary_part(r, names):
+    heads, rows = tables.summary(r, names)
+    # pcpalloc is in each part.
+    others = [i for i, name in enumerate(names, 1) if name != words.OWN]
+    rows = [row for row in rows if not others or any(row[i] for i in others)]
     out = ['<div class="wide"><table class="summary"><tr>']
     out += [f"<th>{head_break(h)}</th>" for h in heads]
     out.append("</tr>\n")
@@ -229,12 +279,16 @@ def missing_text(name, line):
     return text + (f"; to get it: {line['install']}" if line.get("install") else "")
 
 
+def caption(name):
+    return f"<p>{escape(WORKLOADS[name])}</p>\n" if name in WORKLOADS else ""
+
+
 def workload_section(r, name, shown):
     cells = r.of(name)
-    out = f'<section id="{escape(name)}"><h3>{escape(name)}</h3>\n'
+    out = f'<section id="{escape(name)}"><h3>{escape(name)}</h3>\n{caption(name)}'
     out += pictures(shown)
     if any("alloc" in c for c in cells):
-        out += "<p>Single calls, ns; the longest of all at last.</p>"
+        out += "<p>All calls of the run, ns; the longest of all at last.</p>"
         out += table(*tables.latency(cells))
     out += "<details><summary>all figures</summary>"
     out += table(*tables.workload(cells)) + "</details></section>\n"
@@ -249,8 +303,7 @@ def bars_section(r, shown):
             continue
         out.append(f'<section id="{escape(name)}">')
         out += [picture(p) for p in shown.get(name, [])]
-        if name in WORKLOADS:
-            out.append(f"<p>{escape(WORKLOADS[name])}</p>\n")
+        out.append(caption(name))
         out.append("<details><summary>all figures</summary>")
         out.append(table(*tables.workload(r.of(name))) + "</details></section>\n")
     out.append("</div>\n")
@@ -271,10 +324,8 @@ def experiments(r, shown):
     return out
 
 
-def facts(r):
-    items = "".join(
-        f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in tables.facts(r)
-    )
+def definitions(pairs):
+    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in pairs)
     return f'<dl class="facts">{items}</dl>\n'
 
 
@@ -284,10 +335,11 @@ def sections(r, shown, compare):
     base = words.OWN
     if r.workloads:
         base = words.base_of(r.of(r.workloads[0]))["allocator"]
-    yield "machine", "The machine", facts(r)
+    yield "machine", "The machine", definitions(tables.facts(r))
     if r.workloads:
         yield "summary", "Summary", summary(r)
         yield "read", "How to read it", HOW_TO_READ.format(base=escape(base))
+        yield "names", "The allocators", definitions(tables.meanings(r))
     if compare:
         yield "compare", "What moved", f"<pre>{escape(compare)}</pre>\n"
     if len(latencies) < len(r.workloads):

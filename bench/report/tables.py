@@ -12,6 +12,8 @@ import words
 
 # ratio: to pcpalloc, as text.  kind: best, ahead (of pcpalloc, by more than the
 # spread), reference, or "".
+SUMMARY_COLUMNS = 12
+
 Mark = namedtuple("Mark", "median ratio spread kind")
 
 
@@ -41,9 +43,19 @@ def mark(cell, base, best):
     )
 
 
-def summary(r):
+def summary_parts(r):
+    """The allocators in tables that fit a page: those of pages and what none can beat,
+    and the general ones beside pcpalloc."""
+    pages = [n for n in r.allocators if not words.is_general(n)]
+    general = [n for n in r.allocators if words.is_general(n)]
+    if len(r.allocators) <= SUMMARY_COLUMNS or not general or not pages:
+        return [r.allocators]
+    return [pages, [n for n in r.allocators if n == words.OWN] + general]
+
+
+def summary(r, names=None):
     """A row a workload, a column an allocator."""
-    names = r.allocators
+    names = names or r.allocators
     rows = []
     for workload in r.workloads:
         cells = r.of(workload)
@@ -129,6 +141,11 @@ def fact_text(name, values):
     if len(texts) > 3:
         texts = texts[:2] + [f"{len(texts) - 2} other values"]
     return " / ".join(texts)
+
+
+def meanings(r):
+    """What the names of this run stand for."""
+    return [(n, words.meaning(n)) for n in r.allocators if words.meaning(n)]
 
 
 def facts(r):

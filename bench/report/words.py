@@ -21,6 +21,33 @@ FAMILIES = (
     ("calls", "#bbbbbb"),
     ("none", "#bbbbbb"),
 )
+MEMPOOL = "DPDK's rte_mempool, objects of one size and fixed number: {}, {}"
+
+# What the names stand for, by their beginning; of two the longer one.
+MEANINGS = (
+    ("pcpalloc", "this library, called through its shared object"),
+    ("pcpalloc-static", "the same, linked statically"),
+    ("pcpalloc-sized", "the same as pcpalloc, frees told the block's order"),
+    ("pcpalloc-inline", "hits compiled into the program (pcpalloc/inline.h)"),
+    ("mempool-ring", MEMPOOL.format("ring_mp_mc", "a cache of 512 a thread")),
+    ("mempool-stack", MEMPOOL.format("stack", "a cache of 512 a thread")),
+    ("mempool-ring-nocache", MEMPOOL.format("ring_mp_mc", "no cache")),
+    ("mempool-stack-nocache", MEMPOOL.format("stack", "no cache")),
+    ("tcmalloc", "gperftools' tcmalloc_minimal"),
+    ("jemalloc", "jemalloc"),
+    ("mimalloc", "mimalloc"),
+    ("glibc", "the C library's malloc"),
+    (
+        "kernel",
+        "a list buddy like that of a kernel: a free list an order, one lock, no caches",
+    ),
+    ("mmap", "a mapping for each block"),
+    ("limit", "no allocator: an array of pointers and nothing else"),
+    ("calls", "no allocator: two calls into a shared library that do nothing"),
+    ("none", "no allocator"),
+)
+TUNED = "with the settings its documentation has for speed"
+
 OTHERS = ("#8a7f00", "#5d3a9b", "#1f6f6f", "#a0522d")
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1)))
@@ -32,6 +59,18 @@ def family(name):
         if name == prefix or name.startswith(prefix + "-"):
             return i
     return len(FAMILIES)
+
+
+def meaning(name):
+    """What a name stands for, or ""."""
+    able = [m for m in MEANINGS if name == m[0] or name.startswith(m[0] + "-")]
+    text = max(able, key=lambda m: len(m[0]))[1] if able else ""
+    return f"{text}, {TUNED}" if text and name.endswith("-tuned") else text
+
+
+def is_general(name):
+    """An allocator of any size, as malloc."""
+    return name.startswith(("tcmalloc", "jemalloc", "mimalloc", "glibc"))
 
 
 def is_own(name):
@@ -96,7 +135,7 @@ def lower_is_better(cell):
 
 def unit_text(cell):
     """Where single calls are timed the figure is one of their percentiles."""
-    return "p99.9 of alloc, ns" if "alloc" in cell else cell["unit"]
+    return "p99.9 of alloc in a turn, ns" if "alloc" in cell else cell["unit"]
 
 
 def quartiles(cell):

@@ -498,6 +498,23 @@ Test(buddy, take_page_comes_from_the_fullest_chunk)
 	core_unmake(&c);
 }
 
+/* The first chunk is the fuller one, and has but one block, of order 4. */
+Test(buddy, take_breaks_no_large_block_where_others_have_small_ones)
+{
+	struct core c;
+
+	core_make_free(&c, CORE_BITMAP, FIRST, 2, 9);
+	cr_assert_eq(core_take_all(&c, 0, pfns, 1024), 1024);
+	CORE_DO(&c, give, FIRST + 16, 4);
+	for (uint32_t i = 0; i < 64; i++)
+		CORE_DO(&c, give, FIRST + 512 + 8 * i, 0);
+	for (uint32_t i = 0; i < 64; i++)
+		cr_assert_geq(CORE_DO(&c, take, 0), FIRST + 512);
+	cr_assert_eq(CORE_DO(&c, take, 4), FIRST + 16);
+	must_check(&c);
+	core_unmake(&c);
+}
+
 Test(buddy, whole_chunks_are_broken_last)
 {
 	struct core c;
