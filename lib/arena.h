@@ -88,7 +88,7 @@ struct pcpi_space {
 	unsigned nr_sizes;
 	unsigned cpus; /* populate on at most so many threads            */
 	enum pcpi_thp_mode thp;
-	bool cow, dump;
+	bool cow, dump, contents;
 	unsigned verbosity;
 	uint64_t pending_bytes;   /* atomic: being populated, not hugetlb */
 	bool touch;               /* atomic: populate by touching       */
@@ -114,6 +114,7 @@ struct pcpi_space_spec {
 	size_t hugepage_bytes;
 	bool cow;  /* inherited by fork, so never hugetlb                */
 	bool dump; /* part of core dumps                                 */
+	bool contents; /* tools let free blocks be accessed              */
 	unsigned verbosity;
 };
 

@@ -486,6 +486,7 @@ int pcpi_space_create(struct pcpi_space *space,
 	*space = (struct pcpi_space){.hugepage_bytes = spec->hugepage_bytes,
 				     .cow = spec->cow,
 				     .dump = spec->dump,
+				     .contents = spec->contents,
 				     .verbosity = spec->verbosity};
 	rc = read_sizes(space);
 	if (rc != 0)

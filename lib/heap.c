@@ -88,6 +88,7 @@ static int plan_space(struct heap_plan *plan)
 		.hugepage_bytes = opts->hugepage_bytes,
 		.cow = opts->flags & PCPA_HEAP_COW,
 		.dump = opts->flags & PCPA_HEAP_DUMP,
+		.contents = opts->flags & PCPA_HEAP_CONTENTS,
 		.verbosity = opts->verbosity,
 	};
 
@@ -352,6 +353,7 @@ static void checks_fill(struct pcpa_heap *h)
 	h->checks.base = h->hot.base;
 	h->checks.page_shift = h->hot.page_shift;
 	h->checks.orders = h->hot.orders;
+	h->checks.contents = h->options_flags & PCPA_HEAP_CONTENTS;
 	pcpi_checks_init(&h->checks, h->space.bytes >> h->space.page_shift,
 			 h->options_flags & PCPA_HEAP_CHECKS);
 }

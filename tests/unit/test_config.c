@@ -221,6 +221,7 @@ Test(config, flag_names_make_their_bits)
 		{"dump", PCPA_HEAP_DUMP},
 		{"no_ipi", PCPA_HEAP_NO_IPI},
 		{"background", PCPA_HEAP_BACKGROUND},
+		{"contents", PCPA_HEAP_CONTENTS},
 		{"dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW},
 	};
 
@@ -368,7 +369,8 @@ Test(config, unknown_flag_is_refused_and_named)
 	o.flags = PCPA_HEAP_COW | 0x4000u;
 	check_refused(&o, "flags", "0x4000");
 	o.flags = PCPA_HEAP_COW | PCPA_HEAP_LEGACY | PCPA_HEAP_CHECKS |
-		  PCPA_HEAP_DUMP | PCPA_HEAP_NO_IPI | PCPA_HEAP_BACKGROUND;
+		  PCPA_HEAP_DUMP | PCPA_HEAP_NO_IPI | PCPA_HEAP_BACKGROUND |
+		  PCPA_HEAP_CONTENTS;
 	cr_expect_eq(check_ok(&o).flags, o.flags);
 }
 
