@@ -494,6 +494,7 @@ RTE_INIT(pcpa_mempool_register)
 
 	if (err < 0)
 		SAY(ERR, "not registered: %s%s", rte_strerror(-err),
-		    err == -ENOSPC ? "; the program has loaded handlers for all "
-				     "places: load fewer by -d" : "");
+		    err == -ENOSPC ? "; all of the program's "
+				     RTE_STR(RTE_MEMPOOL_MAX_OPS_IDX) " places for "
+				     "mempool handlers are taken" : "");
 }
