@@ -92,10 +92,14 @@ void pcpi_annotate_reserve(void *base, size_t bytes)
 	VALGRIND_MAKE_MEM_NOACCESS(base, bytes);
 }
 
-void pcpi_annotate_add(void *base, size_t bytes)
+void pcpi_annotate_add(void *base, size_t bytes, bool contents)
 {
 	if (lsan())
 		roots(base, bytes, __lsan_register_root_region);
+	if (contents) {
+		VALGRIND_MAKE_MEM_DEFINED(base, bytes);
+		return;
+	}
 	if (asan())
 		__asan_poison_memory_region(base, bytes);
 	VALGRIND_MAKE_MEM_NOACCESS(base, bytes);
@@ -126,6 +130,18 @@ void pcpi_annotate_give(void *block, size_t bytes)
 		__tsan_release(block);
 	if (asan())
 		__asan_poison_memory_region(block, bytes);
+}
+
+void pcpi_annotate_take_order(void *block)
+{
+	if (tsan())
+		__tsan_acquire(block);
+}
+
+void pcpi_annotate_give_order(void *block)
+{
+	if (tsan())
+		__tsan_release(block);
 }
 
 void pcpi_annotate_look(void *block, size_t bytes)

@@ -14,7 +14,8 @@
  *   memcheck           client requests, where valgrind/memcheck.h was there at
  *                      build time: a block is allocated and freed as by malloc
  *
- * AN1  In an arena, what was handed out can be accessed, and nothing else.
+ * AN1  In an arena, what was handed out can be accessed, and nothing else, unless
+ *      the heap was created with PCPA_HEAP_CONTENTS.
  * AN2  What is about to be unmapped is as before for the tools that don't see the
  *      unmapping: the next user of the address is none of ours.
  *
@@ -38,13 +39,19 @@ bool pcpi_annotate_active(void);
  * that a program can read would take a fault for each page of it. */
 void pcpi_annotate_reserve(void *base, size_t bytes);
 
-/* An arena is there / is about to go, or a part of whole huge pages. */
-void pcpi_annotate_add(void *base, size_t bytes);
+/* An arena is there / is about to go, or a part of whole huge pages.  contents:
+ * its blocks may be accessed also while they are free. */
+void pcpi_annotate_add(void *base, size_t bytes, bool contents);
 void pcpi_annotate_remove(void *base, size_t bytes);
 
 /* A block is handed out / has come back. */
 void pcpi_annotate_take(void *block, size_t bytes);
 void pcpi_annotate_give(void *block, size_t bytes);
+
+/* The same where that changes nothing about who may access it: the one happens
+ * before the next other. */
+void pcpi_annotate_take_order(void *block);
+void pcpi_annotate_give_order(void *block);
 
 /* The library itself is about to read a free block; pcpi_annotate_take()
  * follows. */

@@ -520,7 +520,7 @@ int pcpi_arena_grow(struct pcpi_space *space, unsigned node_pos,
 		describe(space, w, at, bytes, out);
 		pcpi_window_fill(w, at, bytes);
 		node->used_bytes += bytes;
-		pcpi_annotate_add(out->base, (size_t)bytes);
+		pcpi_annotate_add(out->base, (size_t)bytes, space->contents);
 		return 0;
 	}
 	return -ENOMEM;

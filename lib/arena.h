@@ -89,7 +89,7 @@ struct pcpi_space {
 	unsigned nr_sizes;
 	unsigned cpus; /* populate on at most so many threads            */
 	enum pcpi_thp_mode thp;
-	bool cow, dump, shared;
+	bool cow, dump, shared, contents;
 	unsigned verbosity;
 	uint64_t pending_bytes;   /* atomic: being populated, not hugetlb */
 	bool touch;               /* atomic: populate by touching       */
@@ -116,6 +116,7 @@ struct pcpi_space_spec {
 	bool cow;  /* inherited by fork, so never hugetlb                */
 	bool dump; /* part of core dumps                                 */
 	bool shared; /* of memory files, not with cow                    */
+	bool contents; /* tools let free blocks be accessed              */
 	unsigned verbosity;
 };
 

@@ -569,6 +569,7 @@ int pcpi_space_create(struct pcpi_space *space,
 				     .cow = spec->cow,
 				     .dump = spec->dump,
 				     .shared = spec->shared,
+				     .contents = spec->contents,
 				     .verbosity = spec->verbosity};
 	rc = read_sizes(space);
 	if (rc != 0)

@@ -271,6 +271,22 @@ static void pattern_verify(struct pcpi_checks *k, uint32_t pfn, unsigned order,
 
 /* ---- Hand-out and return ---------------------------------------------------------- */
 
+static void take_tell(const struct pcpi_checks *k, uint32_t pfn, size_t bytes)
+{
+	if (k->contents)
+		pcpi_annotate_take_order(addr_of(k, pfn));
+	else
+		pcpi_annotate_take(addr_of(k, pfn), bytes);
+}
+
+static void give_tell(const struct pcpi_checks *k, uint32_t pfn, size_t bytes)
+{
+	if (k->contents)
+		pcpi_annotate_give_order(addr_of(k, pfn));
+	else
+		pcpi_annotate_give(addr_of(k, pfn), bytes);
+}
+
 bool pcpi_checks_hold(const struct pcpi_checks *k, uint32_t pfn, unsigned order)
 {
 	uint8_t seen = (uint8_t)(order + 1);
@@ -285,9 +301,10 @@ void pcpi_checks_give(struct pcpi_checks *k, uint32_t pfn, unsigned order)
 {
 	if (k->notes) {
 		site_note(k, &k->notes[pfn].given);
-		block_fill(k, pfn, order);
+		if (!k->contents)
+			block_fill(k, pfn, order);
 	}
-	pcpi_annotate_give(addr_of(k, pfn), (size_t)1 << (order + k->page_shift));
+	give_tell(k, pfn, (size_t)1 << (order + k->page_shift));
 }
 
 void pcpi_checks_take(struct pcpi_checks *k, uint32_t pfn, unsigned order,
@@ -297,18 +314,18 @@ void pcpi_checks_take(struct pcpi_checks *k, uint32_t pfn, unsigned order,
 		pattern_verify(k, pfn, order, os_node);
 		site_note(k, &k->notes[pfn].taken);
 	}
-	pcpi_annotate_take(addr_of(k, pfn), (size_t)1 << (order + k->page_shift));
+	take_tell(k, pfn, (size_t)1 << (order + k->page_shift));
 	pcpi_page_write(k->orders, pfn, order + 1);
 }
 
 void pcpi_checks_take_range(struct pcpi_checks *k, uint32_t pfn, uint32_t pages)
 {
 	pcpi_checks_add(k, pfn, pages);
-	pcpi_annotate_take(addr_of(k, pfn), (size_t)pages << k->page_shift);
+	take_tell(k, pfn, (size_t)pages << k->page_shift);
 }
 
 void pcpi_checks_give_range(const struct pcpi_checks *k, uint32_t pfn,
 			    uint32_t pages)
 {
-	pcpi_annotate_give(addr_of(k, pfn), (size_t)pages << k->page_shift);
+	give_tell(k, pfn, (size_t)pages << k->page_shift);
 }

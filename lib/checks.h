@@ -17,6 +17,8 @@
  *               block with a pattern;
  *   a hand-out  aborts where the pattern isn't what it was, and notes likewise.
  *
+ * With PCPA_HEAP_CONTENTS nothing is filled, and memory tools aren't told.
+ *
  * Owns: the table of these notes, one entry a page, of which that of a block's
  * first page is used; which pages hold the pattern; what is said of a block.
  * Does not own: what is refused and why (badfree.c), nor how long a free block
@@ -58,6 +60,7 @@ struct pcpi_checks {
 	struct pcpi_checks_note *notes; /* c, h: [pages], or NULL */
 	uint8_t *filled;		/* c, h: [pages], or NULL: order + 1 of
 					 * the free block that it was part of */
+	bool contents;			/* c: PCPA_HEAP_CONTENTS */
 	void *memory;			/* c */
 	size_t memory_bytes;		/* c */
 	uintptr_t code, code_end;	/* c: of the library, if it is shared */

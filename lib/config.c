@@ -57,7 +57,8 @@
 
 const struct pcpi_knob pcpi_knobs[] = {
 	KNOB(flags, FLAGS, PCPI_KNOB_FLAGS, 0, UINT_MAX, "stable",
-	     "cow, fixed, legacy, checks, dump, no_ipi, background, shared"),
+	     "cow, fixed, legacy, checks, dump, no_ipi, background, shared, "
+	     "contents"),
 	KNOB(initial_bytes, INITIAL_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
 	     "backed at creation, per node; 0: one arena at first use"),
 	KNOB(max_bytes, MAX_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
@@ -94,6 +95,7 @@ static const struct flag_name {
 	{ "no_ipi", PCPA_HEAP_NO_IPI },
 	{ "background", PCPA_HEAP_BACKGROUND },
 	{ "shared", PCPA_HEAP_SHARED },
+	{ "contents", PCPA_HEAP_CONTENTS },
 };
 /* clang-format on */
 static const size_t flag_names_count =

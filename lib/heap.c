@@ -89,6 +89,7 @@ static int plan_space(struct heap_plan *plan)
 		.cow = opts->flags & PCPA_HEAP_COW,
 		.dump = opts->flags & PCPA_HEAP_DUMP,
 		.shared = opts->flags & PCPA_HEAP_SHARED,
+		.contents = opts->flags & PCPA_HEAP_CONTENTS,
 		.verbosity = opts->verbosity,
 	};
 
@@ -355,6 +356,7 @@ static void checks_fill(struct pcpa_heap *h)
 	h->checks.base = h->hot.base;
 	h->checks.page_shift = h->hot.page_shift;
 	h->checks.orders = h->hot.orders;
+	h->checks.contents = h->options_flags & PCPA_HEAP_CONTENTS;
 	pcpi_checks_init(&h->checks, h->space.bytes >> h->space.page_shift,
 			 h->options_flags & PCPA_HEAP_CHECKS);
 }

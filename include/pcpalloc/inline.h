@@ -527,6 +527,30 @@ PCPA_INLINE void pcpa_cache_free_sized(const struct pcpa_cache *c, void *block,
 		pcpa_free_sized(c->heap, block, order);
 }
 
+/*
+ * Frees the block of this order that `at` points into, for those who hand out a part
+ * of each block, behind a header or a headroom; where that is a hit.  0: nothing was
+ * done, and pcpa_free_sized() with the block itself does it.  Requires what that one
+ * requires.  The block goes to where bulk calls take theirs from, which is not where
+ * pcpa_cache_alloc() looks first.
+ */
+PCPA_INLINE int pcpa_cache_free_within(const struct pcpa_cache *c, const void *at,
+				       unsigned order)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	uint64_t off = (uint64_t)((uintptr_t)at - (uintptr_t)in->start);
+	uint64_t page = off >> in->page_shift & ~(((uint64_t)1 << order) - 1);
+	int done;
+
+	if (pcpa_inline_unlikely_((page >= in->pages) |
+				  (order >= PCPA_INLINE_ORDERS)) ||
+	    !pcpa_inline_enter_(in))
+		return 0;
+	done = pcpa_inline_push_(&in->list[order], (uint32_t)(in->first + page));
+	pcpa_inline_leave_(in);
+	return done;
+}
+
 /* As pcpa_alloc_bulk().  Calls where the cache has fewer than n, n is above 256,
  * flags are set, or the order is above 3. */
 PCPA_INLINE size_t pcpa_cache_alloc_bulk(const struct pcpa_cache *c,

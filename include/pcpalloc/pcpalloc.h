@@ -113,6 +113,14 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  * pcpa_heap_destroy() other processes keep what they have mapped.
  */
 #define PCPA_HEAP_SHARED 0x80u
+/*
+ * The program uses what is in its free blocks, for instance to keep objects
+ * constructed.  The library leaves that alone anyway, but for a free in a signal
+ * handler that interrupted it (below), which uses a block's first bytes; with this
+ * flag PCPA_HEAP_CHECKS and memory tools do, too: free blocks are neither filled nor
+ * looked at nor forbidden, and frees that can't be right are found as ever.
+ */
+#define PCPA_HEAP_CONTENTS 0x100u
 
 /*
  * What a heap is made of.  Start from PCPA_HEAP_OPTIONS_INIT; zero means the

@@ -180,6 +180,30 @@ static void child_run(struct pcpa_heap *heap, unsigned char *block)
 	block_drop(&own, block);
 }
 
+/* A program's objects stay what they are while their blocks are free. */
+static void contents_run(void)
+{
+	struct pcpa_heap *heap = heap_make(PCPA_HEAP_CONTENTS);
+	unsigned *blocks[BULK];
+	size_t n = pcpa_alloc_bulk(heap, 0, 0, (void **)blocks, BULK), i;
+
+	for (i = 0; i < n; i++)
+		*blocks[i] = 1;
+	pcpa_free_bulk(heap, (void **)blocks, n);
+	for (i = 0; i < n; i++)
+		if ((*blocks[i])++ != 1)
+			fail("not as it was");
+	if (pcpa_heap_drain(heap))
+		fail("drain");
+	n = pcpa_alloc_bulk(heap, 0, 0, (void **)blocks, n);
+	for (i = 0; i < n; i++)
+		if (*blocks[i] != 2)
+			fail("not as it was, after a drain");
+	pcpa_free_bulk(heap, (void **)blocks, n);
+	if (pcpa_heap_destroy(heap))
+		fail("blocks are out");
+}
+
 int main(int argc, char **argv)
 {
 	static const unsigned flags[] = {0, PCPA_HEAP_COW, PCPA_HEAP_CHECKS,
@@ -203,6 +227,7 @@ int main(int argc, char **argv)
 			fail("blocks are out");
 		addresses_use();
 	}
+	contents_run();
 	/* The only pointer to it lies in a block: it is no leak. */
 	pointer = pcpa_alloc(pcpa_default_heap(), 0, 0);
 	if (!pointer)

@@ -94,6 +94,17 @@ static struct pcpa_heap *checked(size_t bytes)
 	return heap;
 }
 
+static void contents_free_twice(void)
+{
+	struct pcpa_heap *heap =
+		heap_fixed(4 * MIB, PCPA_HEAP_CHECKS | PCPA_HEAP_CONTENTS);
+	char *block = pcpa_alloc(heap, 0, 0);
+
+	page = pcpa_heap_page_bytes(heap);
+	pcpa_free(heap, block);
+	pcpa_free(heap, block);
+}
+
 static void page_set(void)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
@@ -646,4 +657,32 @@ Test(checks, without_them_a_bad_free_is_counted_said_once_and_changes_nothing)
 	cr_expect_eq(said_count("refused to free"), 1, "%s", said);
 	cr_expect_eq(said_count("CHANGED"), 0);
 	cr_expect(strchr(said, '<') && strchr(said, '>'));
+}
+
+/* ---- PCPA_HEAP_CONTENTS ------------------------------------------------------ */
+
+Test(checks, contents_of_free_blocks_are_the_programs)
+{
+	struct pcpa_heap *heap =
+		heap_fixed(4 * MIB, PCPA_HEAP_CHECKS | PCPA_HEAP_CONTENTS);
+	size_t n = (4 * MIB) / pcpa_heap_page_bytes(heap), i;
+	unsigned *blocks[4 * MIB / 4096], *again[4 * MIB / 4096];
+
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, 0, (void **)blocks, n), n);
+	for (i = 0; i < n; i++)
+		*blocks[i] = (unsigned)i;
+	pcpa_free_bulk(heap, (void **)blocks, n);
+	for (i = 0; i < n; i++)
+		cr_expect_eq((*blocks[i])++, (unsigned)i);
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, 0, (void **)again, n), n);
+	for (i = 0; i < n; i++)
+		cr_expect_eq(*blocks[i], (unsigned)i + 1);
+	pcpa_free_bulk(heap, (void **)again, n);
+	cr_expect_eq(pcpa_heap_destroy(heap), 0);
+}
+
+Test(checks, contents_heap_finds_double_frees_all_the_same)
+{
+	expect_abort(contents_free_twice);
+	expect_double_free(0);
 }

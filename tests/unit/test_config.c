@@ -222,6 +222,7 @@ Test(config, flag_names_make_their_bits)
 		{"no_ipi", PCPA_HEAP_NO_IPI},
 		{"background", PCPA_HEAP_BACKGROUND},
 		{"shared", PCPA_HEAP_SHARED},
+		{"contents", PCPA_HEAP_CONTENTS},
 		{"dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW},
 	};
 
@@ -369,7 +370,8 @@ Test(config, unknown_flag_is_refused_and_named)
 	o.flags = PCPA_HEAP_COW | 0x4000u;
 	check_refused(&o, "flags", "0x4000");
 	o.flags = PCPA_HEAP_COW | PCPA_HEAP_LEGACY | PCPA_HEAP_CHECKS |
-		  PCPA_HEAP_DUMP | PCPA_HEAP_NO_IPI | PCPA_HEAP_BACKGROUND;
+		  PCPA_HEAP_DUMP | PCPA_HEAP_NO_IPI | PCPA_HEAP_BACKGROUND |
+		  PCPA_HEAP_CONTENTS;
 	cr_expect_eq(check_ok(&o).flags, o.flags);
 }
 

@@ -103,6 +103,59 @@ Test(inline, block_freed_last_goes_through_the_front)
 	end();
 }
 
+/* To where bulk calls take from, whatever part of the block is named. */
+Test(inline, free_within_a_block_is_a_hit_of_its_list)
+{
+	size_t page;
+
+	begin(PCPA_HEAP_FIXED);
+	page = pcpa_heap_page_bytes(heap);
+	for (unsigned order = 0; order <= 3; order++) {
+		size_t inside[] = {0, 1, 64, (page << order) - 1};
+
+		fill(order, 40);
+		for (size_t i = 0; i < 4; i++) {
+			char *block = NULL, *again = NULL;
+			void *list;
+
+			cr_assert_eq(pcpa_cache_alloc_bulk(&cache, order, 0,
+							   (void **)&block, 1), 1u);
+			calls = 0;
+			list = mine->front;
+			cr_expect(pcpa_cache_free_within(&cache, block + inside[i],
+							 order));
+			cr_expect_eq(mine->front, list, "the front is left alone");
+			EXPECT_CALLS(0u);
+			cr_assert_eq(pcpa_cache_alloc_bulk(&cache, order, 0,
+							   (void **)&again, 1), 1u);
+			cr_expect_eq(again, block);
+			pcpa_free_sized(heap, again, order);
+		}
+	}
+	end();
+}
+
+Test(inline, free_within_says_where_nothing_was_done)
+{
+	static char foreign[8192];
+	char *block;
+
+	begin(PCPA_HEAP_FIXED);
+	fill(0, 40);
+	block = pcpa_alloc(heap, 0, 0);
+	cr_expect_not(pcpa_cache_free_within(&cache, foreign, 0));
+	cr_expect_not(pcpa_cache_free_within(&cache, NULL, 0));
+	cr_expect_not(pcpa_cache_free_within(&cache, block, PCPA_INLINE_ORDERS));
+	mine->claim = 2;
+	cr_expect_not(pcpa_cache_free_within(&cache, block + 100, 0));
+	mine->claim = 0;
+	mine->busy = 1;
+	cr_expect_not(pcpa_cache_free_within(&cache, block + 100, 0));
+	mine->busy = 0;
+	cr_expect(pcpa_cache_free_within(&cache, block + 100, 0));
+	end();
+}
+
 Test(inline, empty_list_calls)
 {
 	void *a;

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * handler.c - the mempool handler from inside a program of DPDK's: one case a
+ * process, as EAL begins once in each.
+ *
+ *     handler CASE PLUGIN
+ *
+ * Needs neither huge pages nor privileges (--no-huge).  Two functions of EAL's are
+ * replaced by ones of this program, which the plugin finds first: whether it is a
+ * secondary process, and what VFIO is asked to map.
+ */
+#define _GNU_SOURCE
+#include <assert.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_memory.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+#include <rte_vfio.h>
+
+#define COUNT 5000u
+#define BURST 32u
+#define FLOW 1000000u
+
+static const char *plugin;
+static FILE *log_file;
+static char said[1 << 16];
+
+/* ---- What is replaced -------------------------------------------------------- */
+
+#define REPLACED __attribute__((visibility("default")))
+
+static bool secondary, vfio;
+static uint64_t mapped_bytes, unmapped_bytes;
+
+REPLACED enum rte_proc_type_t rte_eal_process_type(void)
+{
+	return secondary ? RTE_PROC_SECONDARY : RTE_PROC_PRIMARY;
+}
+
+REPLACED int rte_vfio_is_enabled(const char *name)
+{
+	assert(strcmp(name, "vfio") == 0);
+	return vfio;
+}
+
+REPLACED int rte_vfio_noiommu_is_enabled(void)
+{
+	return 0;
+}
+
+REPLACED int rte_vfio_container_dma_map(int fd, uint64_t va, uint64_t iova, uint64_t bytes)
+{
+	assert(fd == RTE_VFIO_DEFAULT_CONTAINER_FD && va == iova);
+	mapped_bytes += bytes;
+	return 0;
+}
+
+REPLACED int rte_vfio_container_dma_unmap(int fd, uint64_t va, uint64_t iova, uint64_t bytes)
+{
+	assert(fd == RTE_VFIO_DEFAULT_CONTAINER_FD && va == iova);
+	unmapped_bytes += bytes;
+	return 0;
+}
+
+/* ---- EAL ----------------------------------------------------------------------- */
+
+static int fail(const char *text)
+{
+	fprintf(stderr, "FAILED: %s\n", text);
+	exit(1);
+}
+
+static void expect(bool is, const char *text)
+{
+	if (!is)
+		fail(text);
+}
+
+static void said_has(const char *text)
+{
+	fflush(log_file);
+	rewind(log_file);
+	said[fread(said, 1, sizeof(said) - 1, log_file)] = '\0';
+	if (!strstr(said, text)) {
+		fprintf(stderr, "FAILED: no \"%s\" in:\n%s", text, said);
+		exit(1);
+	}
+}
+
+/* Two lcores on processors that this process may use, perhaps the same. */
+static void lcores_choose(char *text, size_t bytes)
+{
+	cpu_set_t set;
+	int cpu[2], n = 0;
+
+	expect(sched_getaffinity(0, sizeof(set), &set) == 0, "affinity");
+	for (size_t i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cpu[n++] = (int)i;
+	snprintf(text, bytes, "0@%d,1@%d", cpu[0], cpu[n - 1]);
+}
+
+static void eal_begin(const char *load)
+{
+	char lcores[32], program[] = "handler";
+	const char *argv[20] = {program, "--no-huge", "-m", "64", "--no-shconf",
+				"--no-pci", "--no-telemetry", "--lcores", lcores,
+				"--log-level=mempool.pcpalloc:debug"};
+	int argc = 10;
+
+	lcores_choose(lcores, sizeof(lcores));
+	if (load) {
+		argv[argc++] = "-d";
+		argv[argc++] = load;
+	}
+	log_file = tmpfile();
+	expect(log_file != NULL, "a file for the log");
+	rte_openlog_stream(log_file);
+	expect(rte_eal_init(argc, (char **)(uintptr_t)argv) >= 0, "rte_eal_init");
+	rte_openlog_stream(log_file);
+}
+
+/* Each object that is made says who it is. */
+static void object_number(struct rte_mempool *mp, void *arg, void *object,
+			  unsigned i)
+{
+	(void)mp, (void)arg;
+	*(unsigned *)object = i;
+}
+
+static struct rte_mempool *pool_try(const char *name, unsigned n, unsigned bytes,
+				    unsigned cache, const char *nodes)
+{
+	struct rte_mempool *mp = rte_mempool_create_empty(
+		name, n, bytes, cache, 0, SOCKET_ID_ANY, 0);
+
+	expect(mp != NULL, "rte_mempool_create_empty");
+	expect(rte_mempool_set_ops_byname(mp, "pcpalloc", (void *)(uintptr_t)nodes)
+		       == 0, "the handler is there");
+	if (rte_mempool_populate_default(mp) < 0) {
+		rte_mempool_free(mp);
+		return NULL;
+	}
+	rte_mempool_obj_iter(mp, object_number, NULL);
+	return mp;
+}
+
+static struct rte_mempool *pool_make(const char *name, unsigned n, unsigned bytes,
+				     unsigned cache)
+{
+	struct rte_mempool *mp = pool_try(name, n, bytes, cache, NULL);
+
+	expect(mp != NULL, "a pool");
+	expect(mp->populated_size == n, "all objects are there");
+	expect(rte_mempool_avail_count(mp) == n, "and free");
+	return mp;
+}
+
+/* Takes all, each once, which are what they were; then there is none. */
+static void **all_take(struct rte_mempool *mp, unsigned n, unsigned at_once)
+{
+	void **objects = calloc(n + at_once, sizeof(*objects));
+	bool *seen = calloc(n, sizeof(*seen));
+	unsigned got = 0, i;
+
+	while (got + at_once <= n &&
+	       rte_mempool_get_bulk(mp, objects + got, at_once) == 0)
+		got += at_once;
+	while (rte_mempool_get(mp, objects + got) == 0)
+		expect(++got <= n, "no more than there are");
+	expect(got == n, "as many as there are");
+	for (i = 0; i < n; i++) {
+		unsigned number = *(unsigned *)objects[i];
+
+		expect(number < n && !seen[number], "each object once");
+		seen[number] = true;
+		expect(rte_mempool_from_obj(objects[i]) == mp, "its pool is known");
+	}
+	free(seen);
+	return objects;
+}
+
+static void all_put(struct rte_mempool *mp, void **objects, unsigned n,
+		    unsigned at_once)
+{
+	unsigned i;
+
+	for (i = 0; i + at_once <= n; i += at_once)
+		rte_mempool_put_bulk(mp, objects + i, at_once);
+	for (; i < n; i++)
+		rte_mempool_put(mp, objects[i]);
+	free(objects);
+}
+
+/* ---- Cases --------------------------------------------------------------------- */
+
+/* The chunk of a pool's memory that an address is in. */
+struct look {
+	const char *at;
+	const struct rte_mempool_memhdr *found;
+};
+
+static void chunk_look(struct rte_mempool *mp, void *arg,
+		       struct rte_mempool_memhdr *chunk, unsigned i)
+{
+	struct look *look = arg;
+
+	(void)i;
+	expect(chunk->mp == mp && chunk->iova == (uintptr_t)chunk->addr,
+	       "a chunk's pool and iova");
+	if (look->at >= (char *)chunk->addr &&
+	    look->at < (char *)chunk->addr + chunk->len)
+		look->found = chunk;
+}
+
+static void listed(struct rte_mempool *mp, void **objects, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct rte_memseg_list *list =
+			rte_mem_virt2memseg_list(objects[i]);
+		struct look look = {.at = objects[i]};
+
+		expect(list && list->external, "EAL knows the memory");
+		expect(rte_mempool_virt2iova(objects[i]) == (uintptr_t)objects[i],
+		       "iova of an object");
+		expect(rte_mempool_mem_iter(mp, chunk_look, &look) >= 2 &&
+		       look.found, "the arena is in mem_list");
+		expect(look.at + mp->elt_size <=
+			       (char *)look.found->addr + look.found->len,
+		       "whole in the chunk");
+		expect((uintptr_t)objects[i] % RTE_CACHE_LINE_SIZE == 0,
+		       "aligned to a line");
+	}
+}
+
+static void no_more(struct rte_mempool *mp)
+{
+	void *more[BURST];
+	unsigned i;
+
+	for (i = 0; i < 10000; i++)
+		expect(rte_mempool_get_bulk(mp, more, BURST) == -ENOBUFS,
+		       "an empty pool says so");
+}
+
+static void objects_of(unsigned n, unsigned bytes, unsigned cache)
+{
+	struct rte_mempool *mp = pool_make("objects", n, bytes, cache);
+	unsigned at_once[] = {1, 7, BURST, 250}, i;
+	void **objects;
+	void *first;
+
+	for (i = 0; i < RTE_DIM(at_once); i++) {
+		objects = all_take(mp, n, at_once[i]);
+		expect(rte_mempool_avail_count(mp) == 0, "none is free");
+		listed(mp, objects, n);
+		no_more(mp);
+		all_put(mp, objects, n, at_once[RTE_DIM(at_once) - 1 - i]);
+		expect(rte_mempool_avail_count(mp) == n, "all are free again");
+	}
+	expect(rte_mempool_get(mp, &first) == 0, "one");
+	rte_mempool_put(mp, first);
+	rte_mempool_free(mp);
+	expect(rte_mem_virt2memseg_list(first) == NULL, "EAL has forgotten");
+}
+
+static void case_objects(void)
+{
+	eal_begin(plugin);
+	objects_of(COUNT, 2176, 0);
+	objects_of(COUNT, 2176, 250);
+	objects_of(COUNT, 64, 0);
+	objects_of(1, 128, 0);
+	objects_of(511, 4096 - RTE_CACHE_LINE_SIZE, 0); /* no room for colours */
+	objects_of(300, 9728, 0);			/* order 2 */
+	objects_of(20, 100000, 0);			/* order 5, uncached */
+}
+
+/* Of a few that are used in turn the headers are not in one set. */
+static void case_colours(void)
+{
+	struct rte_mempool *mp;
+	unsigned count[64] = {0}, used = 0, i;
+	void **objects;
+
+	eal_begin(plugin);
+	mp = pool_make("colours", COUNT, 2176, 0);
+	objects = all_take(mp, COUNT, BURST);
+	for (i = 0; i < COUNT; i++)
+		count[(uintptr_t)objects[i] / RTE_CACHE_LINE_SIZE % 64]++;
+	for (i = 0; i < 64; i++) {
+		used += count[i] > 0;
+		expect(count[i] <= COUNT / 16 + 1, "colours are used evenly");
+	}
+	expect(used == 16, "16 colours fit");
+	all_put(mp, objects, COUNT, BURST);
+	rte_mempool_free(mp);
+}
+
+static struct rte_ring *ring;
+static struct rte_mempool *flow_pool;
+
+static int flow_send(void *arg)
+{
+	void *objects[BURST];
+	unsigned sent = 0;
+
+	(void)arg;
+	while (sent < FLOW) {
+		if (rte_mempool_get_bulk(flow_pool, objects, BURST))
+			continue;
+		while (!rte_ring_enqueue_bulk(ring, objects, BURST, NULL))
+			rte_pause();
+		sent += BURST;
+	}
+	return 0;
+}
+
+/* Takes from one lcore, frees on another; at the end one has all. */
+static void flow(unsigned cache, unsigned at_once)
+{
+	void *objects[BURST];
+	unsigned got = 0, i, n;
+
+	flow_pool = pool_make("flow", COUNT, 2176, cache);
+	ring = rte_ring_create("flow", 1024, SOCKET_ID_ANY,
+			       RING_F_SP_ENQ | RING_F_SC_DEQ);
+	expect(ring != NULL, "a ring");
+	expect(rte_eal_remote_launch(flow_send, NULL, 1) == 0, "launch");
+	while (got < FLOW) {
+		n = rte_ring_dequeue_burst(ring, objects, BURST, NULL);
+		for (i = 0; i < n; i += at_once)
+			rte_mempool_put_bulk(flow_pool, objects + i,
+					     RTE_MIN(at_once, n - i));
+		got += n;
+	}
+	rte_eal_wait_lcore(1);
+	expect(rte_mempool_avail_count(flow_pool) == COUNT, "all came back");
+	if (cache == 0)
+		all_put(flow_pool, all_take(flow_pool, COUNT, BURST), COUNT, 1);
+	rte_ring_free(ring);
+	rte_mempool_free(flow_pool);
+}
+
+static void case_flow(void)
+{
+	eal_begin(plugin);
+	flow(0, BURST);
+	flow(0, 1);
+	flow(250, BURST);
+}
+
+static int fill_and_empty(void *arg)
+{
+	void **objects = all_take(arg, COUNT, BURST);
+
+	all_put(arg, objects, COUNT, 1);
+	return 0;
+}
+
+static void *fill_and_empty_outside(void *arg)
+{
+	expect(rte_lcore_id() == LCORE_ID_ANY, "a thread that EAL doesn't know");
+	fill_and_empty(arg);
+	return NULL;
+}
+
+/* What one thread's cache of the library holds another gets. */
+static void case_turns(void)
+{
+	struct rte_mempool *mp;
+	pthread_t thread;
+	unsigned i;
+
+	eal_begin(plugin);
+	mp = pool_make("turns", COUNT, 2176, 0);
+	for (i = 0; i < 20; i++) {
+		fill_and_empty(mp);
+		expect(rte_eal_remote_launch(fill_and_empty, mp, 1) == 0, "launch");
+		rte_eal_wait_lcore(1);
+		expect(pthread_create(&thread, NULL, fill_and_empty_outside, mp) == 0,
+		       "a thread");
+		pthread_join(thread, NULL);
+	}
+	rte_mempool_free(mp);
+}
+
+/* Two pools in turn, and one at the address of one that is gone. */
+static void case_pools(void)
+{
+	struct rte_mempool *a, *b;
+	void *x, *y;
+	unsigned i, j;
+
+	eal_begin(plugin);
+	for (i = 0; i < 10; i++) {
+		a = pool_make("a", 600, 2176, 0);
+		b = pool_make("b", 700, 9728, 0);
+		for (j = 0; j < 1000; j++) {
+			expect(rte_mempool_get(a, &x) == 0 &&
+			       rte_mempool_get(b, &y) == 0, "one of each");
+			expect(rte_mempool_from_obj(x) == a &&
+			       rte_mempool_from_obj(y) == b, "of its pool");
+			rte_mempool_put(a, x);
+			rte_mempool_put(b, y);
+		}
+		all_put(b, all_take(b, 700, BURST), 700, BURST);
+		rte_mempool_free(a);
+		all_put(b, all_take(b, 700, BURST), 700, 1);
+		rte_mempool_free(b);
+	}
+}
+
+static unsigned lines_count(const char *text)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	expect(maps != NULL, "/proc/self/maps");
+	while (fgets(line, sizeof(line), maps))
+		n += strstr(line, text) != NULL;
+	fclose(maps);
+	return n;
+}
+
+static unsigned long rss_pages(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long size, rss;
+
+	expect(f && fscanf(f, "%lu %lu", &size, &rss) == 2, "/proc/self/statm");
+	fclose(f);
+	return rss;
+}
+
+/* A pool goes with objects in lcores' caches and in the program's hands. */
+static void case_caches(void)
+{
+	unsigned long before = 0;
+	struct rte_mempool *mp;
+	void *objects[100];
+	unsigned i, areas = 0;
+
+	eal_begin(plugin);
+	for (i = 0; i < 20; i++) {
+		mp = pool_make("caches", COUNT, 2176, 250);
+		expect(rte_mempool_get_bulk(mp, objects, 100) == 0, "some");
+		rte_mempool_put_bulk(mp, objects, 60);
+		expect(rte_mempool_avail_count(mp) == COUNT - 40, "those out are not");
+		rte_mempool_free(mp);
+		if (i == 1) {
+			before = rss_pages();
+			areas = lines_count("pcpalloc");
+		}
+	}
+	expect(rss_pages() < before + COUNT, "the memory went");
+	expect(lines_count("pcpalloc") <= areas, "its areas went");
+}
+
+static int dummy_alloc(struct rte_mempool *mp)
+{
+	(void)mp;
+	return -ENOTSUP;
+}
+
+static int dummy_put(struct rte_mempool *mp, void *const *objects, unsigned n)
+{
+	(void)mp, (void)objects, (void)n;
+	return -ENOTSUP;
+}
+
+static int dummy_get(struct rte_mempool *mp, void **objects, unsigned n)
+{
+	(void)mp, (void)objects, (void)n;
+	return -ENOTSUP;
+}
+
+static unsigned dummy_count(const struct rte_mempool *mp)
+{
+	(void)mp;
+	return 0;
+}
+
+static void case_full(void)
+{
+	struct rte_mempool_ops ops = {.alloc = dummy_alloc, .enqueue = dummy_put,
+				      .dequeue = dummy_get,
+				      .get_count = dummy_count};
+	struct rte_mempool *mp;
+	unsigned i;
+
+	eal_begin(NULL);
+	for (i = 0; rte_mempool_ops_table.num_ops < RTE_MEMPOOL_MAX_OPS_IDX; i++) {
+		snprintf(ops.name, sizeof(ops.name), "dummy%u", i);
+		expect(rte_mempool_register_ops(&ops) >= 0, "a dummy");
+	}
+	expect(dlopen(plugin, RTLD_NOW) != NULL, "it is loaded all the same");
+	said_has("pcpalloc: not registered: No space left on device; all of the "
+		 "program's 16 places for mempool handlers are taken");
+	mp = rte_mempool_create_empty("full", 100, 64, 0, 0, SOCKET_ID_ANY, 0);
+	expect(mp && rte_mempool_set_ops_byname(mp, "pcpalloc", NULL) == -EINVAL,
+	       "it isn't found");
+	rte_mempool_free(mp);
+}
+
+static void case_secondary(void)
+{
+	struct rte_mempool *mp;
+	struct rte_mempool_ops *ops;
+	void *object = NULL;
+
+	eal_begin(plugin);
+	secondary = true;
+	expect(pool_try("second", 100, 64, 0, NULL) == NULL, "no pool");
+	said_has("pcpalloc: second: no pools in a secondary process");
+	/* One of the primary's: its pool_data is nothing of this process. */
+	mp = rte_mempool_create_empty("primary", 100, 64, 0, 0, SOCKET_ID_ANY, 0);
+	expect(mp && rte_mempool_set_ops_byname(mp, "pcpalloc", NULL) == 0, "empty");
+	mp->pool_data = malloc(1 << 16);
+	memset(mp->pool_data, 0xff, 1 << 16);
+	ops = rte_mempool_get_ops(mp->ops_index);
+	expect(ops->dequeue(mp, &object, 1) == -ENOTSUP && !object, "no get");
+	said_has("pcpalloc: primary: only the process that made the pool can use "
+		 "it, no secondary one");
+	expect(ops->enqueue(mp, &object, 1) == -ENOTSUP, "no put");
+	expect(ops->get_count(mp) == 0, "no count");
+	ops->free(mp);
+}
+
+static void case_vfio(void)
+{
+	struct rte_mempool *mp;
+
+	vfio = true;
+	eal_begin(plugin);
+	mp = pool_make("vfio", COUNT, 2176, 0);
+	expect(mapped_bytes >= COUNT * 4096 && unmapped_bytes == 0, "mapped");
+	rte_mempool_free(mp);
+	expect(unmapped_bytes == mapped_bytes, "unmapped");
+}
+
+/* Two nodes that are made up; EAL knows of one. */
+static void case_nodes(void)
+{
+	struct rte_mempool *mp;
+
+	setenv("HWLOC_SYNTHETIC", "numa:2(memory=4294967296) pu:1", 1);
+	eal_begin(plugin);
+	mp = pool_try("nodes", 100, 64, 0, "1");
+	expect(mp != NULL, "a pool on node 1");
+	said_has("pcpalloc: nodes: 100 objects, a block of 4096 bytes each, node 1");
+	rte_mempool_free(mp);
+	expect(pool_try("none", 100, 64, 0, "7") == NULL, "no node 7");
+	said_has("pcpalloc: none: no heap of 0 MiB on node 7");
+}
+
+static void case_large(void)
+{
+	eal_begin(plugin);
+	expect(pool_try("large", 1, 5u << 20, 0, NULL) == NULL, "no pool");
+	said_has("are larger than a block can be");
+	expect(pool_try("huge", 2000000000u, 2176, 0, NULL) == NULL, "no pool");
+	said_has("pcpalloc: huge: no heap of");
+}
+
+/* PCPA_CHECKS finds an object that is put back twice, and disturbs none. */
+static void case_checks(void)
+{
+	struct rte_mempool *mp;
+	void *object;
+	int status;
+	pid_t child = fork();
+
+	setenv("PCPA_CHECKS", "1", 1);
+	if (child == 0) {
+		eal_begin(plugin);
+		mp = pool_make("twice", COUNT, 2176, 0);
+		expect(rte_mempool_get(mp, &object) == 0, "one");
+		rte_mempool_put(mp, object);
+		rte_mempool_put(mp, object);
+		_exit(0);
+	}
+	expect(waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+	       WTERMSIG(status) == SIGABRT, "a double put ends the program");
+	eal_begin(plugin);
+	objects_of(COUNT, 2176, 0);
+	objects_of(300, 9728, 100);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{"objects", case_objects}, {"colours", case_colours},
+	{"flow", case_flow},	   {"turns", case_turns},
+	{"pools", case_pools},	   {"caches", case_caches},
+	{"full", case_full},	   {"secondary", case_secondary},
+	{"vfio", case_vfio},	   {"nodes", case_nodes},
+	{"large", case_large},	   {"checks", case_checks},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return 2;
+	plugin = argv[2];
+	for (unsigned i = 0; i < RTE_DIM(cases); i++) {
+		if (strcmp(argv[1], cases[i].name))
+			continue;
+		cases[i].run();
+		return 0;
+	}
+	return 2;
+}
