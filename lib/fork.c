@@ -86,6 +86,7 @@ static void prepare(void)
 		pcpi_lock_freeze(&h->trim_lock);
 		for (z = 0; z < h->nr_zones; z++)
 			zone_freeze(&h->env.zones[z]);
+		pcpi_pools_freeze(&h->pools);
 	}
 	pcpi_thread_freeze();
 	urcu_bp_before_fork();
@@ -99,6 +100,7 @@ static void locks_thaw(void)
 
 	pcpi_thread_thaw();
 	pcpi_list_each(h, &pcpi_heaps, link) {
+		pcpi_pools_thaw(&h->pools);
 		for (z = h->nr_zones; z-- > 0;)
 			zone_thaw(&h->env.zones[z]);
 		pcpi_lock_thaw(&h->trim_lock);
@@ -143,6 +145,9 @@ static void child(void)
 		pcpi_background_forked(&h->background);
 		pcpi_thread_forked(h);
 		pcpi_heap_disable_forked(h);
+		/* relaxed: this thread has set it. */
+		if (pcpi_load_relaxed(&h->forked))
+			pcpi_pools_forked(&h->pools);
 	}
 	pcpi_nest_leave();
 }

@@ -38,6 +38,7 @@
 #include "arena.h"
 #include "background.h"
 #include "checks.h"
+#include "page_pool_table.h"
 #include "pcp.h"
 #include "pcp_hot.h"
 #include "sys/sys.h"
@@ -81,6 +82,7 @@ struct pcpa_heap {
 	unsigned slot;		     /* heaps lock */
 	uint64_t id;		     /* c */
 	unsigned pins;		     /* heaps lock: ended threads that tell */
+	struct pcpi_pools pools;     /* of packets */
 
 	void *memory; /* c: all that is above and the order bytes */
 	size_t memory_bytes;

@@ -11,6 +11,7 @@
  * fork.c, which takes all of them.
  *
  *   HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
+ *   < POOLS < CONSUMER < PRODUCER
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -33,6 +34,9 @@ enum pcpi_lock_rank {
 	PCPI_RANK_GROW = 6,    /* one grower a zone (zone.c)                 */
 	PCPI_RANK_DEPOT = 7,   /* one node and order's batches (depot.c)     */
 	PCPI_RANK_ZONE = 8,    /* buddy and accounting (zone.c)              */
+	PCPI_RANK_POOLS = 9,   /* a heap's packet pools (page_pool_table.c)  */
+	PCPI_RANK_CONSUMER = 10, /* of a pool's ring (page_pool_ring.h)      */
+	PCPI_RANK_PRODUCER = 11, /* of the same                              */
 };
 
 struct pcpi_lock {
