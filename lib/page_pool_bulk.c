@@ -102,8 +102,13 @@ static bool one_take(struct pcpa_pool *pool, void **buf, bool direct)
 	return true;
 }
 
-/* All buffers of one pool: those for the ring come to the front.  How many. */
-static uint32_t group_take(struct pcpa_pool *pool, void **bufs, size_t n)
+/*
+ * All buffers of one pool: those for the ring come to the front.  How many.  The pool
+ * is touched only where one of its buffers is in hand: without, others may put the
+ * last that it waits for.  (Of a pool that we own nobody ends it meanwhile.)
+ */
+static uint32_t group_take(struct pcpa_heap *heap, struct pcpa_pool *pool,
+			   void **bufs, size_t n)
 {
 	bool direct = pcpi_pool_owned(pool);
 	uint32_t ready = 0;
@@ -111,7 +116,7 @@ static uint32_t group_take(struct pcpa_pool *pool, void **bufs, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!bufs[i] || pool_of(pool->heap, bufs[i]) != pool ||
+		if (!bufs[i] || pool_of(heap, bufs[i]) != pool ||
 		    !one_take(pool, &bufs[i], direct))
 			continue;
 		buf = bufs[i];
@@ -121,19 +126,16 @@ static uint32_t group_take(struct pcpa_pool *pool, void **bufs, size_t n)
 	return ready;
 }
 
-/* The pool is pinned: others may put the pages that it still waits for. */
-static uint32_t group_put(struct pcpa_pool *pool, void **bufs, size_t n)
+static uint32_t group_put(struct pcpa_heap *heap, struct pcpa_pool *pool,
+			  void **bufs, size_t n)
 {
-	uint32_t ready, done = 0;
+	uint32_t ready = group_take(heap, pool, bufs, n), done;
 
-	pcpi_pool_count_pin(&pool->count_out);
-	ready = group_take(pool, bufs, n);
-	if (ready > 0)
+	if (ready > 0) {
 		done = pcpi_pool_ring_put(pool, bufs, ready);
-	if (done < ready)
-		pcpi_pool_let_go(pool, bufs + done, ready - done);
-	if (pcpi_pool_count_unpin(&pool->count_out))
-		pcpi_pool_free(pool);
+		if (done < ready)
+			pcpi_pool_let_go(pool, bufs + done, ready - done);
+	}
 	return ready;
 }
 
@@ -146,5 +148,5 @@ PCPI_EXPORT void pcpa_pool_put_bulk(struct pcpa_heap *heap, void **bufs, size_t 
 	if (!heap || pcpi_load_relaxed(&heap->forked))
 		return;
 	while ((pool = next_pool(heap, bufs, n, &at)))
-		at += group_put(pool, bufs + at, n - at);
+		at += group_put(heap, pool, bufs + at, n - at);
 }

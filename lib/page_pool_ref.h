@@ -198,24 +198,4 @@ static inline int32_t pcpi_pool_count_give(struct pcpi_pool_count *c, uint32_t n
 				  pcpi_pool_count_gone(word) + n);
 }
 
-/* Keeps a pool for a moment, for who has one of its pages: as one page more that the
- * counters don't show when it is over. */
-static inline void pcpi_pool_count_pin(struct pcpi_pool_count *c)
-{
-	pcpi_pool_count_take(c, 1);
-}
-
-/* True: nothing else kept it. */
-static inline bool pcpi_pool_count_unpin(struct pcpi_pool_count *c)
-{
-	uint64_t word = pcpi_load_relaxed(&c->word); /* relaxed: the swap decides */
-	uint64_t less;
-
-	do {
-		less = (word & ~(uint64_t)UINT32_MAX) | (uint32_t)(word - 1);
-		/* acquire/release: pairs with pcpi_pool_count_give(). */
-	} while (!pcpi_cas_acq_rel(&c->word, &word, less));
-	return pcpi_pool_count_held(less) == pcpi_pool_count_gone(less);
-}
-
 #endif

@@ -104,7 +104,8 @@ void pcpa_pool_use(struct pcpa_pool *pool);
  * is another destroy to come (pcpa_pool_use()).  -ENODEV as above; 0 without a pool.
  * A pool that still waits after 60 s tells so on stderr, once a minute, where the heap's
  * verbosity is 1: by the heap's ticks (pcpa_heap_tick()), and by puts.
- * Requires that no call of the owner's side is running or will follow.
+ * Requires that the owner is inside no call of this header on the pool, and makes none
+ * of its side any more.
  */
 int pcpa_pool_destroy(struct pcpa_pool *pool);
 

@@ -128,14 +128,3 @@ Test(page_pool_ref, hold_that_runs_over_leaves_release_alone)
 	cr_expect_eq(pcpi_pool_count_gone(c.word), 0x2f);
 	cr_expect_eq(pcpi_pool_count_give(&c, 1), 0, "the last");
 }
-
-Test(page_pool_ref, pin_runs_over_and_back)
-{
-	struct pcpi_pool_count c = { UINT64_C(0xfffffffeffffffff) };
-
-	pcpi_pool_count_pin(&c);
-	cr_expect_eq(c.word, UINT64_C(0xfffffffe00000000));
-	cr_expect_eq(pcpi_pool_count_give(&c, 1), 1);
-	cr_expect(pcpi_pool_count_unpin(&c), "the pin was the last");
-	cr_expect_eq(c.word, UINT64_C(0xffffffffffffffff));
-}
