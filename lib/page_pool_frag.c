@@ -44,13 +44,14 @@ static void *page_begin(struct pcpa_pool *pool)
 
 	if (!pool->frag_page || !page_again(pool))
 		pool->frag_page = pcpi_pool_take(pool);
+	pool->frag_offset = pool->frag_end = 0;
 	if (!pool->frag_page)
 		return NULL;
 	pfn = pcpi_pool_pfn(pool, pool->frag_page);
 	pcpi_pool_page_bias(&pool->pages[pfn]);
 	pool->frag_page = pcpi_pool_block(pool, pfn);
 	pool->frag_users = 0;
-	pool->frag_offset = 0;
+	pool->frag_end = pool->page_bytes;
 	return pool->frag_page;
 }
 
@@ -61,31 +62,54 @@ void pcpi_pool_frag_end(struct pcpa_pool *pool)
 	if (page && bias_drop(pool))
 		pcpi_pool_let_go(pool, &page, 1);
 	pool->frag_page = NULL;
+	pool->frag_offset = pool->frag_end = 0;
 }
 
-PCPI_EXPORT void *pcpa_pool_get_frag(struct pcpa_pool *pool, size_t bytes,
-				     size_t *offset)
+/* A part of so many bytes, rounded, of the page that has room for it. */
+PCPI_INLINE void *part_cut(struct pcpa_pool *pool, size_t bytes, size_t *offset)
 {
-	int err = pcpi_pool_begin(pool);
-	size_t page_bytes, at;
+	size_t at = pool->frag_offset;
 
-	if (!err) {
-		page_bytes = (size_t)1 << (pool->page_shift + pool->order);
-		if (bytes == 0 || bytes > page_bytes)
-			err = -EINVAL;
-	}
-	if (err) {
-		errno = -err;
-		return NULL;
-	}
-	bytes = (bytes + pool->align_bytes - 1) & ~(pool->align_bytes - 1);
-	if (!pool->frag_page || pool->frag_offset + bytes > page_bytes)
-		if (!page_begin(pool))
-			return NULL;
-	at = pool->frag_offset;
 	pool->frag_offset = at + bytes;
 	pool->frag_users++;
 	if (offset)
 		*offset = at;
 	return (char *)pool->frag_page + at;
+}
+
+static PCPI_NOINLINE void *frag_slow(struct pcpa_pool *pool, size_t bytes,
+				     size_t *offset)
+{
+	int err = pcpi_pool_begin(pool);
+
+	if (!err && (bytes == 0 || bytes > pool->page_bytes))
+		err = -EINVAL;
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	bytes = (bytes + pool->align_bytes - 1) & ~(pool->align_bytes - 1);
+	if (!pool->frag_page || pool->frag_offset + bytes > pool->page_bytes)
+		if (!page_begin(pool))
+			return NULL;
+	return part_cut(pool, bytes, offset);
+}
+
+PCPI_EXPORT PCPI_HOT void *pcpa_pool_get_frag(struct pcpa_pool *pool,
+					      size_t bytes, size_t *offset)
+{
+	size_t mask;
+
+	/* relaxed: equal only if this thread has stored it. */
+	if (pcpi_likely(pool != NULL) &&
+	    pcpi_likely(pcpi_load_relaxed(&pool->hit_owner) ==
+			pcpi_pool_self())) {
+		mask = pool->align_bytes - 1;
+		/* 0 bytes are too many here.  frag_end is 0 without a page, as is frag_offset. */
+		if (pcpi_likely(bytes - 1 < pool->frag_end - pool->frag_offset) &&
+		    pcpi_likely(((bytes + mask) & ~mask) <=
+				pool->frag_end - pool->frag_offset))
+			return part_cut(pool, (bytes + mask) & ~mask, offset);
+	}
+	return frag_slow(pool, bytes, offset);
 }

@@ -56,6 +56,7 @@ static int layout_fill(struct pcpa_pool *pool, const struct pcpa_heap *heap,
 	colours = colours_for(o, page, need);
 	pool->colour_mask = colours - 1;
 	pool->align_bytes = align;
+	pool->page_bytes = page;
 	pool->headroom_bytes = head;
 	pool->tailroom_bytes = o->tailroom_bytes;
 	pool->data_bytes = page - (colours - 1) * PCPI_POOL_COLOUR_BYTES - head -

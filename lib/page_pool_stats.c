@@ -28,7 +28,7 @@ PCPI_EXPORT int pcpa_pool_info(const struct pcpa_pool *pool,
 	if (!pool || !out)
 		return -EINVAL;
 	full = (struct pcpa_pool_info){
-		.page_bytes = (size_t)1 << (pool->page_shift + pool->order),
+		.page_bytes = pool->page_bytes,
 		.headroom_bytes = pool->headroom_bytes,
 		.data_bytes = pool->data_bytes,
 		.tailroom_bytes = pool->tailroom_bytes,

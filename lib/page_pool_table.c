@@ -146,7 +146,9 @@ void pcpi_pool_overdue(struct pcpa_pool *pool)
 {
 	struct overdue o;
 
-	if (overdue_look(pool, pcpi_sys->coarse_ns(), &o))
+	/* relaxed: looked at again. */
+	if (pcpi_load_relaxed(&pool->warn_ns) != 0 &&
+	    overdue_look(pool, pcpi_sys->coarse_ns(), &o))
 		overdue_say(&o);
 }
 

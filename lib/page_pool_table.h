@@ -69,7 +69,8 @@ struct pcpa_pool {
 	uint64_t alloc_empty, alloc_refill;	     /* o */
 	uint64_t alloc_waive, recycle_cache_full;    /* o */
 	void *frag_page;			     /* o: fragments come off it */
-	size_t frag_offset;			     /* o */
+	size_t frag_offset, frag_end;		     /* o: what is left of it */
+	size_t align_bytes, page_bytes;		     /* c: of fragments, a page */
 	void *cache[PCPI_POOL_CACHE];		     /* o: the last is the next */
 
 	struct pcpi_pool_ring ring;
@@ -90,7 +91,6 @@ struct pcpa_pool {
 	uint64_t ending_ns;	/* when that was */
 	uint64_t warn_ns;	/* a: when to tell of it */
 	size_t headroom_bytes, data_bytes, tailroom_bytes; /* c */
-	size_t align_bytes;	/* c: of fragments */
 	size_t slots_bytes;	/* o */
 	size_t bytes;		/* c: of this mapping */
 };
