@@ -11,7 +11,8 @@
  *   child    gives them back; a heap without PCPA_HEAP_COW is marked, its calls
  *            fail with ENODEV (its arenas were not inherited); one with it takes
  *            in the caches of the threads that did not survive, and ends the
- *            disables that these had under way
+ *            disables that these had under way.  Packet pools of the others have
+ *            no owner any more, whose hits would not ask
  *
  * K1  The child's thread is the one that took the locks, so it may drop them.
  * K2  A cache that another thread was inside of is consistent, because ring

@@ -116,7 +116,7 @@ struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *heap);
 int pcpi_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
 
-/* -EBUSY while blocks are out. */
+/* -EBUSY while blocks are out or there is a packet pool. */
 int pcpi_heap_destroy(struct pcpa_heap *heap);
 
 /* Zone with this os number, or NULL. */

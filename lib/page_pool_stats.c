@@ -20,7 +20,7 @@ static int give_out(void *out, size_t out_bytes, const void *full,
 	return 0;
 }
 
-PCPI_EXPORT int pcpa_pool_info(const struct pcpa_pool *pool,
+PCPI_EXPORT int pcpa_pool_info_read(const struct pcpa_pool *pool,
 			       struct pcpa_pool_info *out)
 {
 	struct pcpa_pool_info full;

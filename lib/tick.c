@@ -15,6 +15,7 @@
  *           is left alone until the next tick
  *   end     every claim
  *   depots  what nobody needed for a second goes to the zone
+ *   pools   of packets, which wait for theirs after their end, tell it: no lock
  *
  * TI1  At most one tick a second, however many call.
  * TI2  A cache in use is not claimed but for an outbox that isn't, nor one that

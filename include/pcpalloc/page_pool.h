@@ -207,7 +207,7 @@ struct pcpa_pool_info {
 	}
 
 /* Fills *out, whose struct_size the caller has set.  Returns 0 or -EINVAL. */
-int pcpa_pool_info(const struct pcpa_pool *pool, struct pcpa_pool_info *out);
+int pcpa_pool_info_read(const struct pcpa_pool *pool, struct pcpa_pool_info *out);
 
 /* Counters since the creation, each monotone; exact while the callers rest. */
 struct pcpa_pool_stats {

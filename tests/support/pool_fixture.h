@@ -91,6 +91,14 @@ static inline struct pcpa_pool_stats pool_stats(const struct pcpa_pool *pool)
 	return s;
 }
 
+static inline struct pcpa_pool_info info_of(const struct pcpa_pool *pool)
+{
+	struct pcpa_pool_info info = PCPA_POOL_INFO_INIT;
+
+	cr_assert_eq(pcpa_pool_info_read(pool, &info), 0);
+	return info;
+}
+
 /* expect_stats(pool, .alloc_fast = 3, ...): all others are 0 but for the counts
  * of pages, which are looked at where hold is given. */
 #define expect_stats(pool, ...)                                                \
