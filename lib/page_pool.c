@@ -295,7 +295,20 @@ static PCPI_NOINLINE void put_slow(struct pcpa_pool *pool, void *buf)
 		pcpi_pool_keep(pool, pfn);
 }
 
-/* One user, one reference, not of the reserve, the owner, room: two compares. */
+/* The owner's, whose cache is full: it may be kept. */
+static PCPI_NOINLINE void put_full(struct pcpa_pool *pool, uint64_t pfn)
+{
+	void *buf = pcpi_pool_buf(pool, pfn);
+
+	pcpi_counter_add(&pool->recycle_cache_full, 1);
+	if (pcpi_pool_ring_put(pool, &buf, 1) == 0)
+		pcpi_pool_let_go(pool, &buf, 1);
+}
+
+/*
+ * One user, one reference, not of the reserve, the owner: two compares, in this order:
+ * a reference of somebody whose put has left us alone was taken before that put.
+ */
 PCPI_EXPORT PCPI_HOT void pcpa_pool_put(struct pcpa_pool *pool, void *buf)
 {
 	const struct pcpi_pool_page *p;
@@ -309,9 +322,10 @@ PCPI_EXPORT PCPI_HOT void pcpa_pool_put(struct pcpa_pool *pool, void *buf)
 		p = &pool->pages[pfn];
 		/* acquire: pairs with pcpi_pool_page_unuse(). */
 		if (pcpi_likely(pfn < pool->nr_pfns) &&
-		    pcpi_likely(pcpi_pool_page_word(p) == pool->mine) &&
 		    pcpi_likely(pcpi_load_acquire(&p->users) == 1) &&
-		    pcpi_likely(count_get(pool) < PCPI_POOL_CACHE)) {
+		    pcpi_likely(pcpi_pool_page_word(p) == pool->mine)) {
+			if (pcpi_unlikely(count_get(pool) == PCPI_POOL_CACHE))
+				return put_full(pool, pfn);
 			cache_push(pool, pcpi_pool_buf(pool, pfn));
 			pcpi_counter_add(&pool->recycle_cached, 1);
 			return;

@@ -119,6 +119,19 @@ static void *packet_get(struct packets *the)
 	return buf;
 }
 
+/* With a reference the number stays to be read after the put. */
+static void put_referred(struct packets *the, void *buf, uint64_t number)
+{
+	uint64_t *words = buf;
+
+	CHECK(pcpa_pool_ref(the->heap, buf) == 0);
+	words[1] = number;
+	pcpa_pool_put(the->pool, buf);
+	CHECK_U64(words[1], ==, number);
+	words[1] = 0;
+	CHECK(pcpa_pool_unref(the->heap, buf) == 0);
+}
+
 static void own(struct packets *the)
 {
 	uint64_t random = 88172645463325252u, i;
@@ -131,7 +144,10 @@ static void own(struct packets *the)
 		lane = (unsigned)(conc_random(&random) % (the->putters + 1));
 		if (lane == the->putters) { /* by ourselves */
 			CHECK_U64(packet_read(the, buf), ==, i);
-			pcpa_pool_put(the->pool, buf);
+			if (the->refer && i % 64 == 0)
+				put_referred(the, buf, i);
+			else
+				pcpa_pool_put(the->pool, buf);
 			pcpi_fetch_add_relaxed(&the->lanes[0].seen, 1);
 			pcpi_fetch_add_relaxed(&the->lanes[0].sum, i);
 			continue;
@@ -140,19 +156,6 @@ static void own(struct packets *the)
 	}
 	for (lane = 0; lane < the->putters; lane++)
 		lane_put_all(&the->lanes[lane], NULL);
-}
-
-/* With a reference the number stays to be read after the put. */
-static void put_referred(struct packets *the, void *buf, uint64_t number)
-{
-	uint64_t *words = buf;
-
-	CHECK(pcpa_pool_ref(the->heap, buf) == 0);
-	words[1] = number;
-	pcpa_pool_put(the->pool, buf);
-	CHECK_U64(words[1], ==, number);
-	words[1] = 0;
-	CHECK(pcpa_pool_unref(the->heap, buf) == 0);
 }
 
 static void put_some(struct packets *the, struct lane *l, void **bufs, size_t n,
@@ -246,7 +249,7 @@ static void packets(unsigned flags, size_t bytes, unsigned ring_slots,
 	the->part_bytes = part_bytes;
 	the->putters = putters;
 	the->number = number;
-	the->refer = part_bytes == 0;
+	the->refer = true;
 	conc_run(putters + 1, role, the);
 	all_seen(the);
 	CHECK(pcpa_pool_stats_read(the->pool, &s) == 0);
