@@ -11,7 +11,8 @@
  *   child    gives them back; a heap without PCPA_HEAP_COW is marked, its calls
  *            fail with ENODEV (its arenas were not inherited); one with it takes
  *            in the caches of the threads that did not survive, and ends the
- *            disables that these had under way
+ *            disables that these had under way.  Packet pools of the others have
+ *            no owner any more, whose hits would not ask
  *
  * K1  The child's thread is the one that took the locks, so it may drop them.
  * K2  A cache that another thread was inside of is consistent, because ring
@@ -108,6 +109,7 @@ static void prepare(void)
 		pcpi_lock_freeze(&h->trim_lock);
 		for (z = 0; z < h->nr_zones; z++)
 			zone_freeze(&h->env.zones[z]);
+		pcpi_pools_freeze(&h->pools);
 	}
 	pcpi_thread_freeze();
 	pcpi_rcu_shut();
@@ -123,6 +125,7 @@ static void locks_thaw(void)
 
 	pcpi_thread_thaw();
 	pcpi_list_each(h, &pcpi_heaps, link) {
+		pcpi_pools_thaw(&h->pools);
 		for (z = h->nr_zones; z-- > 0;)
 			zone_thaw(&h->env.zones[z]);
 		pcpi_lock_thaw(&h->trim_lock);
@@ -171,6 +174,9 @@ static void child(void)
 		pcpi_background_forked(&h->background);
 		pcpi_thread_forked(h);
 		pcpi_heap_disable_forked(h);
+		/* relaxed: this thread has set it. */
+		if (pcpi_load_relaxed(&h->forked))
+			pcpi_pools_forked(&h->pools);
 	}
 	pcpi_nest_leave();
 }

@@ -389,6 +389,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	pcpi_lock_init(&h->threads_lock, PCPI_RANK_THREADS);
 	pcpi_lock_init(&h->trim_lock, PCPI_RANK_TRIM);
 	pcpi_notify_init(&h->notify, &h->space);
+	pcpi_pools_init(&h->pools);
 	CDS_INIT_LIST_HEAD(&h->caches);
 	if (h->env.watched)
 		checks_fill(h);
@@ -396,6 +397,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 
 static void heap_fini(struct pcpa_heap *h)
 {
+	pcpi_pools_fini(&h->pools);
 	pcpi_notify_fini(&h->notify);
 	pcpi_lock_fini(&h->trim_lock);
 	pcpi_watch_fini(&h->env.watch);
@@ -569,7 +571,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 
 	/* A thread that is ending, which is no call, has nothing in its hand. */
 	pins_wait_locked(h);
-	busy = blocks_out(h) > 0;
+	busy = blocks_out(h) > 0 || pcpi_pools_any(&h->pools);
 	if (!busy) {
 		pcpi_thread_forget(h); /* E3 */
 		cds_list_del(&h->link);

@@ -40,6 +40,7 @@
 #include "background.h"
 #include "checks.h"
 #include "notify.h"
+#include "page_pool_table.h"
 #include "pcp.h"
 #include "pcp_hot.h"
 #include "sys/sys.h"
@@ -84,6 +85,7 @@ struct pcpa_heap {
 	unsigned slot;		     /* heaps lock */
 	uint64_t id;		     /* c */
 	unsigned pins;		     /* heaps lock: ended threads that tell */
+	struct pcpi_pools pools;     /* of packets */
 
 	void *memory; /* c: all that is above and the order bytes */
 	size_t memory_bytes;
@@ -117,7 +119,7 @@ struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *heap);
 int pcpi_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
 
-/* -EBUSY while blocks are out. */
+/* -EBUSY while blocks are out or there is a packet pool. */
 int pcpi_heap_destroy(struct pcpa_heap *heap);
 
 /* Zone with this os number, or NULL. */

@@ -10,8 +10,8 @@
  * Two locks of one rank are held together only by
  * fork.c, which takes all of them.
  *
- *   TURN < HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE < NOTIFY
- *        < READER
+ *   TURN < HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
+ *   < POOLS < CONSUMER < PRODUCER < NOTIFY < READER
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -35,8 +35,11 @@ enum pcpi_lock_rank {
 	PCPI_RANK_GROW = 6,    /* one grower a zone (zone.c)                 */
 	PCPI_RANK_DEPOT = 7,   /* one node and order's batches (depot.c)     */
 	PCPI_RANK_ZONE = 8,    /* buddy and accounting (zone.c)              */
-	PCPI_RANK_NOTIFY = 9,  /* who subscribes to arenas (notify.c)        */
-	PCPI_RANK_READER = 10, /* becoming a reader (rcu.c)                  */
+	PCPI_RANK_POOLS = 9,   /* a heap's packet pools (page_pool_table.c)  */
+	PCPI_RANK_CONSUMER = 10, /* of a pool's ring (page_pool_ring.h)      */
+	PCPI_RANK_PRODUCER = 11, /* of the same                              */
+	PCPI_RANK_NOTIFY = 12, /* who subscribes to arenas (notify.c)        */
+	PCPI_RANK_READER = 13, /* becoming a reader (rcu.c)                  */
 };
 
 struct pcpi_lock {

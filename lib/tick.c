@@ -15,6 +15,7 @@
  *           is left alone until the next tick
  *   end     every claim
  *   depots  what nobody needed for a second goes to the zone
+ *   pools   of packets, which wait for theirs after their end, tell it: no lock
  *
  * TI1  At most one tick a second, however many call.
  * TI2  A cache in use is not claimed but for an outbox that isn't, nor one that
@@ -35,6 +36,7 @@
 #include "annotate.h"
 #include "heap.h"
 #include "list.h"
+#include "page_pool_table.h"
 #include "rcu.h"
 
 #define TICK_NS UINT64_C(1000000000)
@@ -177,17 +179,20 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 static void tick_locked(struct pcpa_heap *heap, uint64_t now_ns)
 {
 	uint64_t moved[heap->nr_zones];
+	bool due = is_due(heap, now_ns);
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] = 0;
-	if (is_due(heap, now_ns)) { /* TI1 */
+	if (due) { /* TI1 */
 		/* relaxed: a look without the lock may come too early. */
 		pcpi_store_relaxed(&heap->next_tick_ns, now_ns + TICK_NS);
 		tick(heap, moved);
 	}
 	pcpi_lock_drop(&heap->drain_lock);
 	pcpi_sweep_tell(heap, moved);
+	if (due)
+		pcpi_pools_tick(&heap->pools);
 }
 
 void pcpi_heap_tick(struct pcpa_heap *heap)

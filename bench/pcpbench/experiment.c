@@ -22,6 +22,13 @@ const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS] = {
 	 bench_exp_lazy},
 	{"events", "what an allocating and a freeing CPU do with the zone",
 	 bench_exp_events},
+	{"pool", "a packet pool's get and put, and a heap's pair", bench_exp_pool},
+	{"pool-frag", "two packets a page, and a page a packet",
+	 bench_exp_pool_frag},
+	{"pool-frag-remote", "the same between two threads",
+	 bench_exp_pool_frag_remote},
+	{"pool-colour", "a pipeline over packets with and without colours",
+	 bench_exp_pool_colour},
 };
 
 int bench_experiment_find(const char *name)

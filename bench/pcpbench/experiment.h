@@ -35,7 +35,7 @@ struct bench_experiment {
 	bool (*run)(const struct bench_experiment_args *args);
 };
 
-enum { BENCH_EXPERIMENTS = 6 };
+enum { BENCH_EXPERIMENTS = 10 };
 
 extern const struct bench_experiment bench_experiments[BENCH_EXPERIMENTS];
 
@@ -63,5 +63,11 @@ bool bench_exp_sweep(const struct bench_experiment_args *args);
 bool bench_exp_orders(const struct bench_experiment_args *args);
 bool bench_exp_lazy(const struct bench_experiment_args *args);
 bool bench_exp_events(const struct bench_experiment_args *args);
+
+/* exp_pool.c */
+bool bench_exp_pool(const struct bench_experiment_args *args);
+bool bench_exp_pool_frag(const struct bench_experiment_args *args);
+bool bench_exp_pool_frag_remote(const struct bench_experiment_args *args);
+bool bench_exp_pool_colour(const struct bench_experiment_args *args);
 
 #endif

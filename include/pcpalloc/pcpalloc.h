@@ -179,8 +179,9 @@ int pcpa_heap_create(const struct pcpa_heap_options *opts,
 /*
  * Gives everything back to the kernel, after a subscription to its arenas was ended
  * (pcpa_heap_notify()).  Requires quiescent callers.
- * Returns 0, or -EBUSY while blocks are out: the heap is then unchanged and
- * pcpa_stats_read() says how many.
+ * Returns 0, or -EBUSY while blocks are out or there is a packet pool
+ * (pcpalloc/page_pool.h): the heap is then unchanged and pcpa_stats_read() says how
+ * many blocks.
  */
 int pcpa_heap_destroy(struct pcpa_heap *heap);
 
