@@ -427,11 +427,12 @@ static int zone_arenas(struct pcpi_zone *z,
 		       int (*fn)(const struct pcpa_arena_info *, void *),
 		       void *arg)
 {
+	struct pcpi_section section;
 	struct pcpi_arena *a;
 	unsigned depth;
 	int stop = 0;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(a, &z->arenas, link) {
 		struct pcpa_arena_info info;
 
@@ -442,7 +443,7 @@ static int zone_arenas(struct pcpi_zone *z,
 		if (stop)
 			break;
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return stop;
 }
 

@@ -66,15 +66,16 @@ static unsigned span_add(struct span *spans, unsigned n, struct span s)
 /* The zone's next arenas at a page or after it: CG3. */
 static unsigned spans_get(struct pcpi_zone *z, uint32_t from, struct span *spans)
 {
+	struct pcpi_section section;
 	struct pcpi_arena *a;
 	unsigned n = 0;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(a, &z->arenas, link)
 		if (a->first_pfn >= from)
 			n = span_add(spans, n, (struct span){ a->first_pfn,
 					a->first_pfn + a->pages });
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return n;
 }
 
@@ -119,14 +120,15 @@ static uint64_t kept_pages(const struct pcpi_contig_request *want,
 /* Of a range that was taken: CG4. */
 static bool is_in_one_arena(struct pcpi_zone *z, uint32_t pfn, uint32_t pages)
 {
+	struct pcpi_section section;
 	struct pcpi_arena *a;
 	bool inside = false;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(a, &z->arenas, link)
 		inside |= pfn - a->first_pfn < a->pages &&
 			  pages <= a->first_pfn + a->pages - pfn;
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return inside;
 }
 

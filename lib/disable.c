@@ -132,15 +132,16 @@ static void locks_drop(struct pcpa_heap *heap)
 /* Whether each owner that was asked has answered. */
 static bool all_answered(struct pcpa_heap *heap)
 {
+	struct pcpi_section section;
 	struct pcpi_cache *c;
 	bool all = true;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry)
 		/* acquire: pairs with thread.c's cache_offer_locked(). */
 		all &= !pcpi_load_acquire(&c->owner) ||
 		       pcpi_cache_off_answered(c);
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return all;
 }
 

@@ -25,8 +25,8 @@
  *     first call counts.
  *
  * Cost: some 20 lock operations a heap and node.
- * Proved by tests/conc/fork.c, fork_first.c,
- * fork_register.c, spawn.c, tests/unit/test_disable_beside.c.
+ * Proved by tests/conc/fork.c, fork_first.c, rcu.c,
+ * spawn.c, tests/unit/test_disable_beside.c.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,9 +36,6 @@
 #include "list.h"
 #include "nest.h"
 #include "rcu.h"
-#include "sys/sys.h"
-
-#define LEAVE_NS UINT64_C(1000000000)
 
 static bool registered; /* a */
 /* All locks: the thread that forks, by the address of its table's pointer, and
@@ -68,15 +65,6 @@ static void zone_thaw(struct pcpi_zone *z)
 	for (o = PCPI_PCP_ORDERS; o-- > 0;)
 		pcpi_lock_thaw(&z->depots[o].lock);
 	pcpi_lock_thaw(&z->grow_lock);
-}
-
-/* R2; they take no lock of ours to leave. */
-static void readers_await(void)
-{
-	uint64_t deadline_ns = pcpi_sys->clock_ns() + LEAVE_NS;
-
-	while (pcpi_rcu_leaving() && pcpi_sys->clock_ns() < deadline_ns)
-		pcpi_sys->yield();
 }
 
 /* Others have subscribers, for whose locks the turn may wait; their children don't
@@ -112,9 +100,6 @@ static void prepare(void)
 		pcpi_pools_freeze(&h->pools);
 	}
 	pcpi_thread_freeze();
-	pcpi_rcu_shut();
-	readers_await();
-	urcu_bp_before_fork();
 	pcpi_store_relaxed(&frozen_by, &pcpi_table); /* relaxed: as above */
 }
 
@@ -155,8 +140,6 @@ static void parent(void)
 {
 	if (!thaw_due())
 		return;
-	urcu_bp_after_fork_parent();
-	pcpi_rcu_open(false);
 	locks_thaw();
 	pcpi_nest_leave();
 }
@@ -167,8 +150,7 @@ static void child(void)
 
 	if (!thaw_due())
 		return;
-	urcu_bp_after_fork_child();
-	pcpi_rcu_open(true);
+	pcpi_rcu_forked();
 	locks_thaw();
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_background_forked(&h->background);

@@ -26,14 +26,15 @@
 /* 0 where an arena of hugetlb pages has the page. */
 static int arena_check(struct pcpi_zone *z, uint32_t pfn)
 {
+	struct pcpi_section section;
 	struct pcpi_arena *a;
 	int rc = -EINVAL;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(a, &z->arenas, link)
 		if (pfn - a->first_pfn < a->pages)
 			rc = a->backing == PCPA_BACKING_HUGETLB ? 0 : -ENOTSUP;
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return rc;
 }
 

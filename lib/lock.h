@@ -11,7 +11,7 @@
  * fork.c, which takes all of them.
  *
  *   TURN < HEAPS < CONTIG < DRAIN < THREADS < TRIM < GROW < DEPOT < ZONE
- *   < POOLS < CONSUMER < PRODUCER < NOTIFY < READER
+ *   < POOLS < CONSUMER < PRODUCER < NOTIFY
  *
  * Failure: none.  Proved by tests/unit/test_lock.c.
  */
@@ -39,7 +39,6 @@ enum pcpi_lock_rank {
 	PCPI_RANK_CONSUMER = 10, /* of a pool's ring (page_pool_ring.h)      */
 	PCPI_RANK_PRODUCER = 11, /* of the same                              */
 	PCPI_RANK_NOTIFY = 12, /* who subscribes to arenas (notify.c)        */
-	PCPI_RANK_READER = 13, /* becoming a reader (rcu.c)                  */
 };
 
 struct pcpi_lock {

@@ -1,66 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rcu.h - the flavour of liburcu in use.  Layer 0.
+ * rcu.h - grace periods.  Layer 1.
  *
- * Owns: the door through which threads become readers.
+ * Owns: how many read-side sections are under way in the process, in two numbers.
  *
- * liburcu-bp: callers register nothing, and no thread is started.  Read-side
- * sections are on slow paths only; they may be long (a sweep) and may nest, but
- * never wait for a grace period.
+ * Sections are on slow paths only; they may be long (a sweep), may call the program
+ * back and may nest, but never wait for a grace period.  They count themselves, and
+ * no thread is registered: liburcu's readers are, in its flavour bp by themselves,
+ * under a lock that its fork handlers leave alone, which a thread takes again when
+ * it ends.  A child that is forked just then waits for that lock for ever.
  *
- * liburcu counts its readers under a lock that its own fork handlers leave alone; a
- * child forked while another thread has it waits for it for ever, at its own
- * first section or at its exit.  So:
+ *   section       in[side]++ ... in[side]--
+ *   grace period  side = 1, until in[0] is 0; side = 0, until in[1] is 0
  *
- * R1  A thread's first section registers it, behind the door, which a fork holds
- *     shut.
- * R2  A thread that R1 has registered says that it is leaving, behind the door,
- *     before liburcu counts it out, and that it has left.  A fork waits for it, for a
- *     second at most: a destructor of the program's may come in between.
+ * R1  A section is in one of the numbers from before its first look at what it
+ *     reads until after its last.
+ * R2  A grace period sees each number at 0 once.  What was removed before is seen
+ *     as removed by every section that counts itself after that look, since
+ *     both change the number (the later reads from the earlier); and all
+ *     others have ended.  The side only lets new sections go where nobody waits.
+ * R3  A thread can't be cancelled in a section, so that each ends.
  *
- * Failure: where a key can't be had, or liburcu's isn't found, R2 is not kept, and
- * every section goes through the door.
- * Proved by tests/conc/fork_register.c.
+ * In a forked child no section is under way: who forks isn't in one.
+ *
+ * Concurrency: any thread.  Cost: two atomic additions to a line that all share.
+ * Failure: none.  Source: the sleepable RCU of Linux, with one counter a side.
+ * Proved by tests/unit/test_rcu.c, tests/conc/rcu.c, tests/conc/fork_first.c.
  */
 #ifndef PCPI_RCU_H
 #define PCPI_RCU_H
 
-#include <stdint.h>
-#include <urcu-bp.h>
-
 #include "atomics.h"
+#include "base.h"
 
-/* ThreadSanitizer doesn't see into liburcu and is told what a grace period
- * orders: the ends of the sections before what follows it. */
-#if PCPI_TSAN
-void __tsan_acquire(void *at);
-void __tsan_release(void *at);
-#define pcpi_rcu_tell(what) __tsan_##what((void *)(uintptr_t)&urcu_bp_read_lock)
-#else
-#define pcpi_rcu_tell(what) ((void)0)
-#endif
+struct pcpi_section {
+	unsigned side;
+	int cancel_state; /* of the thread, before */
+};
 
-void pcpi_rcu_read_lock(void);
-
-static inline void pcpi_rcu_read_unlock(void)
-{
-	pcpi_rcu_tell(release);
-	urcu_bp_read_unlock();
-}
+struct pcpi_section pcpi_rcu_read_lock(void);
+void pcpi_rcu_read_unlock(struct pcpi_section section);
 
 /* Waits until every section that is running now has ended. */
-static inline void pcpi_rcu_synchronize(void)
-{
-	urcu_bp_synchronize_rcu();
-	pcpi_rcu_tell(acquire);
-}
+void pcpi_rcu_synchronize(void);
 
-/* Around a fork, which holds all other locks: nobody becomes a reader, or begins
- * to leave, in between.  child: in the child, where nobody else is. */
-void pcpi_rcu_shut(void);
-void pcpi_rcu_open(bool child);
-
-/* Whether threads are leaving. */
-bool pcpi_rcu_leaving(void);
+/* In a forked child. */
+void pcpi_rcu_forked(void);
 
 #endif

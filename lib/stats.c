@@ -51,20 +51,21 @@ static void cache_merge(struct pcpi_cache *c, const struct pcpi_zone *z,
 static void caches_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 			 struct pcpa_stats *s)
 {
+	struct pcpi_section section;
 	uint64_t remote[heap->nr_zones];
 	struct pcpi_cache *c;
 	unsigned i;
 
 	for (i = 0; i < heap->nr_zones; i++)
 		remote[i] = 0;
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry) {
 		cache_merge(c, z, s);
 		pcpi_cache_remote_pages(c, remote);
 		if (c->zone == z)
 			s->cached_pages += pcpi_cache_count(c);
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	s->cached_pages += remote[z->config.position];
 }
 
@@ -129,6 +130,7 @@ void pcpi_stats_collect(struct pcpa_heap *heap, const struct pcpi_zone *zone,
 static void node_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 		     struct pcpi_zone *z)
 {
+	struct pcpi_section section;
 	struct pcpi_stats_node n = {
 		.node = (int)z->config.os_node,
 		.flags = GET(z->flags),
@@ -140,12 +142,12 @@ static void node_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 	pcpi_zone_count_free(z, n.free_blocks);
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
 		n.depot_blocks[o] = pcpi_depot_len(&z->depots[o]);
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(a, &z->arenas, link) {
 		n.backing_bytes[a->backing] += a->bytes;
 		n.backing_page_bytes[a->backing] = a->page_bytes;
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	pcpi_stats_put_node(w, &n);
 }
 
@@ -176,11 +178,12 @@ static void cache_put(struct pcpi_stats_writer *w, struct pcpi_cache *c)
 static void zone_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 		     struct pcpi_zone *z)
 {
+	struct pcpi_section section;
 	struct pcpi_cache *c;
 	struct pcpi_arena *a;
 
 	node_put(w, heap, z);
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry)
 		if (c->zone == z)
 			cache_put(w, c);
@@ -194,7 +197,7 @@ static void zone_put(struct pcpi_stats_writer *w, struct pcpa_heap *heap,
 
 		pcpi_stats_put_arena(w, &arena);
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 }
 
 int pcpi_stats_write(struct pcpa_heap *heap, enum pcpa_stats_format format,

@@ -37,19 +37,20 @@
 uint64_t pcpi_heap_cached_pages(struct pcpa_heap *heap,
 				const struct pcpi_zone *zone)
 {
+	struct pcpi_section section;
 	uint64_t pages = 0, remote[heap->nr_zones];
 	struct pcpi_cache *c;
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
 		remote[z] = 0;
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry) {
 		pcpi_cache_remote_pages(c, remote);
 		if (!zone || c->zone == zone)
 			pages += pcpi_cache_count(c);
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	for (z = 0; z < heap->nr_zones; z++)
 		if (!zone || zone == &heap->env.zones[z])
 			pages += remote[z];
@@ -165,14 +166,15 @@ static struct pcpi_swept caches_empty(struct pcpa_heap *heap,
 static struct pcpi_swept sweep_locked(struct pcpa_heap *heap,
 				      uint64_t deadline_ns, uint64_t *moved)
 {
+	struct pcpi_section section;
 	struct pcpi_swept swept;
 	unsigned z;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_annotate_claim_begin();
 	swept = caches_empty(heap, deadline_ns, moved);
 	pcpi_annotate_claim_end();
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	pcpi_deferred_look(&heap->env);
 	for (z = 0; z < heap->nr_zones; z++)
 		moved[z] += pcpi_depots_empty(&heap->env.zones[z]);
@@ -244,13 +246,14 @@ bool pcpi_heap_sweep_until(struct pcpa_heap *heap, uint64_t seen_sweeps,
 static bool any_above(struct pcpa_heap *heap, const struct pcpi_zone *zone,
 		      uint32_t bound)
 {
+	struct pcpi_section section;
 	struct pcpi_cache *c;
 	bool above = false;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry)
 		above |= c->zone == zone && pcpi_cache_count(c) > bound;
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return above;
 }
 

@@ -214,11 +214,12 @@ static uint64_t entry_bit(const struct pcpa_heap *heap)
 static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
 					const struct thread_record *self)
 {
+	struct pcpi_section section;
 	struct pcpi_cache *c, *found = NULL;
 
 	if (!(self->used & entry_bit(heap))) /* TH4 */
 		return NULL;
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry) {
 		/* acquire: pairs with cache_own(). */
 		if (pcpi_load_acquire(&c->owner) == self) {
@@ -226,7 +227,7 @@ static struct pcpi_cache *registry_find(struct pcpa_heap *heap,
 			break;
 		}
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return found;
 }
 
@@ -412,6 +413,7 @@ static void ends_tell(void)
 
 static void thread_end(void *arg)
 {
+	struct pcpi_section section;
 	struct thread_record *self = arg;
 	struct pcpa_heap *heap;
 
@@ -421,13 +423,13 @@ static void thread_end(void *arg)
 	/* Not the other way round: whoever waits for readers may be waited for by
 	 * the holder of this lock. */
 	pcpi_lock_take(&pcpi_heaps_lock);
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(heap, &pcpi_heaps, link) {
 		/* relaxed: only a fork's child sets it, before it can end. */
 		if (!pcpi_load_relaxed(&heap->forked))
 			caches_leave(heap, self);
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	pcpi_lock_drop(&pcpi_heaps_lock);
 	ends_tell();
 	record_give(self);

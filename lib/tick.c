@@ -160,9 +160,11 @@ static void depots_trim(struct pcpa_heap *heap)
 
 static void tick(struct pcpa_heap *heap, uint64_t *moved)
 {
+	struct pcpi_section section;
+
 	/* relaxed: owners may see it a call later. */
 	pcpi_counter_add(&heap->env.ticks, 1);
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_annotate_claim_begin();
 	if (idle_claim(heap) > 0) {
 		if (pcpi_heap_owners_show(heap))
@@ -170,7 +172,7 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 		claims_end(heap, moved);
 	}
 	pcpi_annotate_claim_end();
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	pcpi_deferred_look(&heap->env);
 	depots_trim(heap);
 }

@@ -9,6 +9,7 @@ PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
 			       int node, unsigned order, uint64_t pages,
 			       uint64_t count, uint64_t high)
 {
+	struct pcpi_section section;
 	struct pcpa_event event = {
 		.struct_size = sizeof(event),
 		.kind = kind,
@@ -21,7 +22,7 @@ PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
 	struct pcpi_trace_sink *sink;
 	unsigned depth;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	/* acquire: pairs with pcpi_trace_set(). */
 	sink = pcpi_load_acquire(&t->sink);
 	if (sink) {
@@ -29,7 +30,7 @@ PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
 		sink->fn(&event, sink->arg);
 		pcpi_nest_resume(depth);
 	}
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 }
 
 void pcpi_trace_set(struct pcpi_trace *t,

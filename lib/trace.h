@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace.h - the heap's trace hook.  Layer 0 with pcpalloc.h.
+ * trace.h - the heap's trace hook.  Layer 1 with pcpalloc.h.
  *
  * Owns: one subscriber, a pair of function and argument published as a whole.
  * An event is emitted with no lock and no mark held; with no subscriber it

@@ -99,17 +99,19 @@ static void watcher_look(const struct pcpi_trace_sink *sink, int fd,
 
 PCPI_COLD void pcpi_watch_look(struct pcpi_watch *w, struct pcpi_zone *z)
 {
+	struct pcpi_section section;
+
 	/* relaxed: a descriptor lives as long as its heap. */
 	int fd = pcpi_load_relaxed(&w->event_fd);
 	const struct pcpi_trace_sink *sink;
 
 	/* Whoever replaces the subscriber waits until we have told. */
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	/* acquire: pairs with pcpi_trace_set(). */
 	sink = pcpi_load_acquire(&w->sink.sink);
 	if (sink)
 		watcher_look(sink, -1, z, &z->level[sink - w->sink.sinks]);
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	if (fd >= 0)
 		watcher_look(NULL, fd, z, &z->level[PCPI_WATCHER_EVENT_FD]);
 }

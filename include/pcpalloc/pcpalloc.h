@@ -214,7 +214,7 @@ struct pcpa_heap *pcpa_default_heap(void);
  *                  need no heap or a constant of it work as ever
  *
  * A handler that interrupted anything else is served like any caller.  So if it may
- * have interrupted the C library or liburcu, which a slow call uses (to begin a
+ * have interrupted the C library, which a slow call uses (to begin a
  * thread's cache, to populate memory with threads, to tell subscribers), it should
  * allocate with PCPA_NOWAIT, on a heap with no subscriber, and free where its
  * thread has allocated from the heap before.

@@ -23,8 +23,8 @@
 #include <limits.h>
 
 #define AT_ONCE 6u
-/* ThreadSanitizer takes its leave in the last round, to which ours and liburcu's
- * destructors come when they are set two rounds before. */
+/* ThreadSanitizer takes its leave in the last round, to which our
+ * destructor comes when it is set two rounds before. */
 #define ROUNDS ((unsigned)PTHREAD_DESTRUCTOR_ITERATIONS - 2 * CONC_TSAN)
 #define LIVES (CONC_TSAN ? 10u : 100u)
 

@@ -261,13 +261,14 @@ static inline void conc_heap_end(struct pcpa_heap *heap)
 /* Caches that were ever made. */
 static inline unsigned conc_caches_made(struct pcpa_heap *heap)
 {
+	struct pcpi_section section;
 	struct pcpi_cache *c;
 	unsigned n = 0;
 
-	pcpi_rcu_read_lock();
+	section = pcpi_rcu_read_lock();
 	pcpi_list_each(c, &heap->caches, registry)
 		n++;
-	pcpi_rcu_read_unlock();
+	pcpi_rcu_read_unlock(section);
 	return n;
 }
 

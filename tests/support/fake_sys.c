@@ -516,7 +516,10 @@ static ssize_t fake_read_file(const char *path, char *buf, size_t size)
 
 static int fake_membarrier_register(void)
 {
-	return is_chosen() ? -ENOSYS : fake.membarrier_rc;
+	if (is_chosen())
+		return -ENOSYS;
+	return fake.membarrier_rc ? fake.membarrier_rc
+				  : pcpi_sys_linux.membarrier_register();
 }
 
 static unsigned fake_cpus(void)
