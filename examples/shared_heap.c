@@ -163,7 +163,7 @@ static int packet_read(const struct message *m)
 static int receiver(int sock)
 {
 	unsigned long packets = 0;
-	struct message m;
+	struct message m = { .kind = PACKET };
 	int fd, err;
 
 	while (message_receive(sock, &m, &fd) == 0 && m.kind != END) {
@@ -253,31 +253,37 @@ static struct message reference(const void *block, size_t bytes)
 	return m;
 }
 
+static int packet_send(struct packet *p, uint64_t number)
+{
+	size_t bytes = sizeof(*p) + 900;
+	int err;
+
+	p->number = number;
+	p->answer = 0;
+	memset(p->payload, (int)number, bytes - sizeof(*p));
+	err = ask(reference(p, bytes), -1);
+	if (!err && p->answer != sum_of(p, bytes)) {
+		fprintf(stderr, "packet %llu came as another\n",
+			(unsigned long long)number);
+		err = -EBADMSG;
+	}
+	return err;
+}
+
 /* All packets are in memory at once, which makes the heap grow. */
 static int send_packets(struct pcpa_heap *heap)
 {
-	size_t bytes = sizeof(struct packet) + 900, i;
 	static void *blocks[PACKETS];
+	size_t got, i;
+	int err = 0;
 
-	if (pcpa_alloc_bulk(heap, 0, 0, blocks, PACKETS) != PACKETS)
-		return -errno;
-	for (i = 0; i < PACKETS; i++) {
-		struct packet *p = blocks[i];
-		int err;
-
-		p->number = i;
-		p->answer = 0;
-		memset(p->payload, (int)i, bytes - sizeof(*p));
-		err = ask(reference(p, bytes), -1);
-		if (err)
-			return err;
-		if (p->answer != sum_of(p, bytes)) {
-			fprintf(stderr, "packet %zu came as another\n", i);
-			return -EBADMSG;
-		}
-	}
-	pcpa_free_bulk(heap, blocks, PACKETS);
-	return 0;
+	got = pcpa_alloc_bulk(heap, 0, 0, blocks, PACKETS);
+	if (got < PACKETS)
+		err = -errno;
+	for (i = 0; i < got && !err; i++)
+		err = packet_send(blocks[i], i);
+	pcpa_free_bulk(heap, blocks, got);
+	return err;
 }
 
 /* Each round grows into memory that the one before has given back. */

@@ -152,6 +152,8 @@ static void child(void)
 		return;
 	pcpi_rcu_forked();
 	locks_thaw();
+	pcpi_list_each(h, &pcpi_heaps_partial, link)
+		pcpi_space_forked(&h->space);
 	pcpi_list_each(h, &pcpi_heaps, link) {
 		pcpi_background_forked(&h->background);
 		pcpi_thread_forked(h);

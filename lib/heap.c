@@ -14,6 +14,7 @@
 
 struct pcpi_lock pcpi_heaps_lock = PCPI_LOCK_INIT(PCPI_RANK_HEAPS);
 CDS_LIST_HEAD(pcpi_heaps);
+CDS_LIST_HEAD(pcpi_heaps_partial);
 
 
 /* The first arena on demand is 1/64 of the maximum; see PCPI_GROWTH_BYTES_MAX. */
@@ -339,9 +340,25 @@ static unsigned slot_free(void)
 	return slot;
 }
 
+/* On its way to the list, or from it. */
+static void heap_note(struct pcpa_heap *h)
+{
+	pcpi_lock_take(&pcpi_heaps_lock);
+	cds_list_add(&h->link, &pcpi_heaps_partial);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+}
+
+static void heap_forget(struct pcpa_heap *h)
+{
+	pcpi_lock_take(&pcpi_heaps_lock);
+	cds_list_del(&h->link);
+	pcpi_lock_drop(&pcpi_heaps_lock);
+}
+
 static void heap_publish(struct pcpa_heap *h)
 {
 	pcpi_lock_take(&pcpi_heaps_lock);
+	cds_list_del(&h->link);
 	h->slot = slot_free();
 	h->id = ++last_id; /* E3 */
 	h->hot.entry = (uint32_t)(h->slot % PCPI_ENTRIES *
@@ -423,6 +440,7 @@ static int heap_build(struct heap_plan *plan, struct pcpa_heap **out)
 	h->memory = memory;
 	h->memory_bytes = l.bytes;
 	heap_fill(h, plan, &l);
+	heap_note(h);
 	err = zones_init(h, plan, &l);
 	if (err)
 		goto unmap;
@@ -442,6 +460,7 @@ static int heap_build(struct heap_plan *plan, struct pcpa_heap **out)
 unzone:
 	zones_fini(h, h->nr_zones);
 unmap:
+	heap_forget(h);
 	heap_fini(h);
 	plan->space = h->space;
 	pcpi_sys->unmap(memory, l.bytes);
@@ -575,6 +594,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	if (!busy) {
 		pcpi_thread_forget(h); /* E3 */
 		cds_list_del(&h->link);
+		cds_list_add(&h->link, &pcpi_heaps_partial);
 	}
 	pcpi_lock_drop(&pcpi_heaps_lock);
 	if (busy)
@@ -584,6 +604,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 	caches_unmap(h);
 	zones_fini(h, h->nr_zones);
 	heap_fini(h);
+	heap_forget(h);
 	pcpi_space_destroy(&h->space);
 	pcpi_sys->unmap(memory, bytes);
 	return 0;

@@ -94,6 +94,8 @@ struct pcpa_heap {
 /* The list of heaps and its lock, for thread ends and forks. */
 extern struct pcpi_lock pcpi_heaps_lock;
 extern struct cds_list_head pcpi_heaps;
+/* Those that are being made or destroyed, of whose files a child closes its copies. */
+extern struct cds_list_head pcpi_heaps_partial;
 
 /*
  * Held while what a process has once is made; taken before any other lock,

@@ -478,13 +478,15 @@ static int grow_locked(struct pcpi_zone *z, uint64_t bytes, bool exact,
 	return 0;
 }
 
-/* Until what others add is there, or 10 ms: for as long as it is with the
- * subscriber, which may wait for a lock that our caller holds. */
-static void adding_wait(struct pcpi_zone *z, uint64_t seen_managed)
+/* Until what others add is there, and what they take away is gone, or 10 ms: for as
+ * long as it is with the subscriber, which may wait for a lock that our caller
+ * holds. */
+static void subscriber_wait(struct pcpi_zone *z, uint64_t seen_managed)
 {
 	uint64_t deadline = 0, now;
 
-	while (z->adding_pages > 0 && z->managed_pages == seen_managed) {
+	while (z->adding_pages + z->removing_pages > 0 &&
+	       z->managed_pages == seen_managed) {
 		now = pcpi_sys->clock_ns();
 		deadline = deadline ? deadline : now + ADD_WAIT_NS;
 		if (now >= deadline)
@@ -502,7 +504,7 @@ int pcpi_zone_grow(struct pcpi_zone *z, uint64_t seen_managed, uint64_t bytes,
 
 	*grown = 0;
 	pcpi_lock_take(&z->grow_lock);
-	adding_wait(z, seen_managed);
+	subscriber_wait(z, seen_managed);
 	if (z->managed_pages == seen_managed)
 		err = grow_locked(z, bytes, exact, grown);
 	pcpi_lock_drop(&z->grow_lock);

@@ -23,8 +23,9 @@
  *     pcpi_zone_take_reserve() and a try that says so leaves less free.
  * Z6  Free pages of an isolated range are in nobody's reach: they are taken in
  *     the hold in which they come.
- * Z7  While a subscriber is told of a new arena no lock is held; others may grow
- *     then, but wait 10 ms for what is under way.
+ * Z7  While a subscriber is told of a new arena, or of one that is to go, no lock
+ *     but the turn is held; others may grow then, but wait 10 ms for what is under
+ *     way.
  *
  * Concurrency: any thread.  Locks: zone lock (rank ZONE), grow lock (rank
  * GROW, held across the population of an arena, or while 64 MiB are given back;
@@ -133,6 +134,7 @@ struct pcpi_zone {
 	uint32_t arenas_used;	       /* g */
 	uint32_t nr_arenas;	       /* g, read by anyone */
 	uint64_t adding_pages;	       /* g: populated, not listed: Z7 */
+	uint64_t removing_pages;       /* g: with the subscriber: Z7 */
 	uint64_t trim_failed;	       /* g, read by anyone: refusals */
 	uint64_t grow_vetoed, trim_vetoed; /* ditto, by the subscriber */
 

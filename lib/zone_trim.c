@@ -192,11 +192,13 @@ static int run_ask(struct trim *t, enum pcpa_arena_change change,
 
 	if (!part->told)
 		return 0;
+	t->z->removing_pages += part->pages;
 	pcpi_lock_drop(&t->z->grow_lock);
 	pcpi_lock_drop(t->trim_lock);
 	rc = pcpi_notify_tell(t->z->config.notify, change, part);
 	pcpi_lock_take(t->trim_lock);
 	pcpi_lock_take(&t->z->grow_lock);
+	t->z->removing_pages -= part->pages;
 	return rc;
 }
 

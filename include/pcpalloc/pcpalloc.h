@@ -106,7 +106,8 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  *
  * A descriptor is the heap's, is closed at exec, and is closed in a forked child:
  * send it over a Unix socket (SCM_RIGHTS), or dup() it before the fork.  Its size
- * is sealed.  Who maps it sees and changes all blocks, and must keep to what
+ * is sealed.  Who has it sees and changes all blocks, and can take them away by
+ * punching holes; it must keep to what
  * pcpa_for_each_arena() lists: what lies between takes memory when it is touched,
  * or raises SIGBUS.  What pcpa_heap_trim() gives back is gone for every process,
  * which then reads zeros or gets SIGBUS: pcpa_heap_notify() tells before.  After
@@ -381,15 +382,18 @@ enum pcpa_arena_change {
  *
  * Statistics count refusals (grow_vetoed, trim_vetoed).  A trim removes arenas in
  * parts: *arena then is a multiple of granule_bytes, at such a multiple, of one arena
- * as it was added, and at most 64 MiB or one granule; so what must be unmapped as it
+ * as it is, and at most 64 MiB or one granule; so what must be unmapped as it
  * was mapped is to be mapped in granules.  What the kernel refuses to take back after
- * it was removed is added again, and where that is refused leaves the heap.
+ * it was removed is added again, becomes part of its arena again, and where that is
+ * refused leaves the heap.
  *
  * Each address is added once before it is removed, and the other way round.  fn runs
  * on the thread that causes it: ADD in any that allocates, with no lock of the
  * library held, perhaps in several at once for different arenas, also before this
  * call has told of those that there are; such a thread waits for another one's
- * addition for 10 ms and then grows the heap itself.  REMOVE, and ADD by this call,
+ * addition, or for memory that is being removed, for 10 ms and then grows the heap
+ * itself where it can: a fn that takes longer to unmap lets allocations fail that
+ * need what it has.  REMOVE, and ADD by this call,
  * run one at a time, and pcpa_heap_trim(), this call and pcpa_heap_destroy() wait for
  * them: who calls these must hold no lock that fn takes.  When fn is replaced by NULL
  * it is not running when the call returns, and won't be called.  fn may take locks

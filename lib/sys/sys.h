@@ -43,7 +43,7 @@ struct pcpi_sys {
 	int (*map_hugetlb)(void *addr, size_t bytes, size_t page_bytes);
 	/* A memory file of `bytes`, no page of it backed yet, of hugetlb pages where
 	 * page_bytes is not the base page's.  Its size is sealed, so that no holder
-	 * of the descriptor can take pages away by it; closed at exec.  The
+	 * of the descriptor can shorten it (though punch holes); closed at exec.  The
 	 * descriptor or an error, -EFBIG beyond RLIMIT_FSIZE. */
 	int (*memory_file)(const char *name, size_t bytes, size_t page_bytes);
 	/* Replaces [addr, +bytes) of a reservation by a shared mapping of the file's

@@ -5,8 +5,8 @@
  * Owns: three members of pcpi_sys_linux.
  *
  *   memory_file  memfd_create, given its size once and sealed: who gets the
- *                descriptor can't cut pages off under the library, which would
- *                then be sent SIGBUS
+ *                descriptor can't shorten it, after which the library's touch
+ *                would be SIGBUS.  Holes can be punched all the same
  *   punch        fallocate PUNCH_HOLE: MADV_DONTNEED would only take shared pages
  *                out of this process, and MADV_REMOVE refuses locked areas
  *   pagemap      the kernel's word on a page, with its frame where permitted

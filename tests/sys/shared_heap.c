@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -359,6 +360,53 @@ static void forked(void)
 	close(kept);
 }
 
+/* A fork while the subscriber is told that the heap ends. */
+static struct {
+	pthread_barrier_t steps;
+	int fd;
+} ending;
+
+static int ends(enum pcpa_arena_change change, const struct pcpa_arena_info *arena,
+		void *arg)
+{
+	(void)arena;
+	(void)arg;
+	if (change == PCPA_ARENA_REMOVE) {
+		pthread_barrier_wait(&ending.steps);
+		pthread_barrier_wait(&ending.steps);
+	}
+	return 0;
+}
+
+static void *forks_meanwhile(void *arg)
+{
+	int status;
+	pid_t pid;
+
+	pthread_barrier_wait(&ending.steps);
+	pid = fork();
+	if (pid == 0)
+		_exit(fcntl(ending.fd, F_GETFD) < 0 ? 0 : 1);
+	pthread_barrier_wait(&ending.steps);
+	EXPECT(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return arg;
+}
+
+static void forked_at_the_end(void)
+{
+	struct pcpa_heap *heap = make(4 * MIB, 0, PCPA_HEAP_FIXED);
+	pthread_t t;
+
+	ending.fd = files_of(heap).fd[0];
+	pthread_barrier_init(&ending.steps, NULL, 2);
+	EXPECT(pcpa_heap_notify(heap, ends, NULL) == 0);
+	EXPECT(pthread_create(&t, NULL, forks_meanwhile, NULL) == 0);
+	EXPECT(pcpa_heap_destroy(heap) == 0);
+	EXPECT(pthread_join(t, NULL) == 0);
+	pthread_barrier_destroy(&ending.steps);
+}
+
 /* ---- Frames ------------------------------------------------------------------------------- */
 
 static int kind_note(const struct pcpa_arena_info *info, void *arg)
@@ -406,6 +454,7 @@ static void all(void)
 	memory_goes_back();
 	no_signal();
 	forked();
+	forked_at_the_end();
 	frames(0);
 	frames(PCPA_HEAP_SHARED);
 }

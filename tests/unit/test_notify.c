@@ -474,6 +474,51 @@ Test(notify, growth_and_forks_wait_for_no_removal, .timeout = 60)
 	heap_let_go(heap, other);
 }
 
+static struct pcpi_sys table;
+
+/* No 10 ms pass. */
+static uint64_t clock_stands(void)
+{
+	return 1;
+}
+
+/* Whoever waits lets the subscriber go on. */
+static void yield_lets_go(void)
+{
+	if (has_program) {
+		has_program = false;
+		pthread_mutex_unlock(&program);
+	}
+	sched_yield();
+}
+
+Test(notify, growth_at_the_maximum_waits_for_a_removal, .timeout = 60)
+{
+	enum pcpa_arena_change waits = PCPA_ARENA_REMOVE;
+	pthread_t other;
+	struct pcpa_heap *heap = heap_make(4 * MIB, 4 * MIB, 0);
+	void *block;
+
+	sem_init(&inside, 0, 0);
+	cr_assert_eq(pcpa_heap_notify(heap, change_locked, &waits), 0);
+	pthread_mutex_lock(&program);
+	cr_assert_eq(pthread_create(&other, NULL, trim_there, heap), 0);
+	while (sem_wait(&inside) != 0)
+		;
+	table = *pcpi_sys;
+	table.clock_ns = clock_stands;
+	table.yield = yield_lets_go;
+	pcpi_sys = &table;
+	has_program = true;
+	block = pcpa_alloc(heap, 0, 0);
+	cr_expect(block, "all of the heap was free");
+	cr_expect_not(has_program, "it has waited");
+	pcpa_free(heap, block);
+	pthread_join(other, NULL);
+	cr_expect_eq(pcpa_heap_notify(heap, NULL, NULL), 0);
+	heap_end(heap);
+}
+
 /* All that is managed, on its way to it, or on its way back is within the bound. */
 Test(notify, growth_beside_an_addition_keeps_to_the_maximum, .timeout = 60)
 {
