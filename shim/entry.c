@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "map.h"
@@ -157,7 +158,7 @@ EXPORT int munlock(const void *at, size_t bytes)
 
 static long lock_all(long flags)
 {
-	shim_pool_retire();
+	shim_pool_dissolve(true);
 	return raw6(SYS_mlockall, flags, 0, 0, 0, 0, 0);
 }
 
@@ -202,8 +203,10 @@ static long process_control(const long a[6])
 	long args[6] = {a[2], a[3]};
 
 	/* A name for a part of memory, which stays with it. */
-	if (a[0] == PR_SET_VMA && shim_inside((uintptr_t)args[0]))
-		shim_name_set((uintptr_t)args[0], (size_t)args[1]);
+	if (a[0] == PR_SET_VMA)
+		shim_trace_left((uintptr_t)args[0], (size_t)args[1]);
+	if (a[0] == PR_SET_THP_DISABLE)
+		shim_pool_drop();
 	return raw6(SYS_prctl, a[0], a[1], a[2], a[3], a[4], 0);
 }
 
@@ -217,6 +220,23 @@ EXPORT int prctl(int option, ...)
 		a[i] = va_arg(more, long);
 	va_end(more);
 	return (int)result(process_control(a));
+}
+
+/* What is in a pipe stays there when its memory is freed. */
+static long pages_splice(const long a[6])
+{
+	const struct iovec *v = (const struct iovec *)a[1];
+
+	for (long i = 0; i < a[2]; i++)
+		shim_trace_left((uintptr_t)v[i].iov_base, v[i].iov_len);
+	return raw6(SYS_vmsplice, a[0], a[1], a[2], a[3], 0, 0);
+}
+
+EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
+{
+	const long a[6] = {fd, (long)v, (long)n, (long)flags};
+
+	return result(pages_splice(a));
 }
 
 /* ---- syscall() ------------------------------------------------------------ */
@@ -245,9 +265,11 @@ static long number_call(long number, const long a[6])
 				 (void *)a[3]);
 	case SYS_prctl:
 		return process_control(a);
+	case SYS_vmsplice:
+		return pages_splice(a);
 	case SYS_userfaultfd: /* wants to see the first touch of new memory */
 	case SYS_set_mempolicy: /* wants new memory elsewhere */
-		shim_pool_retire();
+		shim_pool_dissolve(true);
 		break;
 	default:
 		break;

@@ -21,6 +21,7 @@
 #include "map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "advise.h"
@@ -107,16 +108,20 @@ static long claimed_mmap(const struct cut *c, int prot, int flags, int fd, long 
 
 static long fixed_mmap(const struct cut *c, int prot, int flags, int fd, long offset)
 {
-	if ((flags & FIXED_FLAGS) & ~MAP_FIXED) {
-		uint32_t first = shim_pfn(c->from);
-		uint32_t pages = (uint32_t)((c->to - c->from) >> SHIM_PAGE_SHIFT);
+	uint32_t first = shim_pfn(c->from);
+	uint32_t end = first + (uint32_t)((c->to - c->from) >> SHIM_PAGE_SHIFT);
+	long r;
 
-		/* Across the border there is always something. */
-		if (c->from != c->first || c->to != c->end ||
-		    shim_range_any_mapped(first, first + pages))
-			return -EEXIST;
-	}
-	return claimed_mmap(c, prot, flags, fd, offset);
+	if (!(flags & MAP_FIXED_NOREPLACE))
+		return claimed_mmap(c, prot, flags, fd, offset);
+	if (c->from == c->first && c->to == c->end &&
+	    !shim_range_any_mapped(first, end))
+		return claimed_mmap(c, prot, flags, fd, offset);
+	/* Fails, unless a system call behind our back has made a hole. */
+	r = raw_mmap(c->first, c->end - c->first, prot, flags, fd, offset);
+	if (!raw_failed(r))
+		shim_pool_claim(first, end);
+	return r;
 }
 
 /* A hint at free pages of the range: the kernel would grant it. */
@@ -162,7 +167,7 @@ long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd, long off
 	if (servable(prot, flags, offset) && mode == SHIM_ON &&
 	    bytes - shim_control.min_bytes <=
 		    shim_control.max_bytes - shim_control.min_bytes &&
-	    shim_pool_serves()) {
+	    shim_pool_ready()) {
 		uintptr_t served = shim_serve(bytes, flags & MAP_POPULATE);
 
 		if (pcpi_likely(served != 0))
@@ -278,19 +283,42 @@ long shim_ranged(long number, const long args[6], enum shim_effect effect,
 	return -hole_errno;
 }
 
-void shim_limit_set(int resource, uint64_t soft)
+/* Address space in use, as the kernel counts it; 0 when it can't be told. */
+static uint64_t space_bytes(void)
 {
-	if (soft == RLIM_INFINITY)
-		return;
-	if (resource == RLIMIT_AS || resource == RLIMIT_DATA)
-		shim_pool_retire();
+	char text[64];
+	uint64_t pages = 0;
+	long fd = raw6(SYS_openat, AT_FDCWD, (long)"/proc/self/statm",
+		       O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n;
+
+	if (raw_failed(fd))
+		return 0;
+	n = raw6(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
+	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
+	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		pages = pages * 10 + (uint64_t)(text[i] - '0');
+	return pages << SHIM_PAGE_SHIFT;
 }
 
-void shim_name_set(uintptr_t at, size_t bytes)
+void shim_limit_set(int resource, uint64_t soft)
 {
+	if (soft == RLIM_INFINITY || !shim_range.bytes)
+		return;
+	/* A limit below what is in use was meant without our reservation; one above it
+	 * was perhaps computed with it. */
+	if (resource == RLIMIT_AS)
+		shim_pool_dissolve(soft < space_bytes());
+	else if (resource == RLIMIT_DATA)
+		shim_pool_dissolve(true);
+}
+
+void shim_trace_left(uintptr_t at, size_t bytes)
+{
+	uintptr_t from = pcpi_round_down(at, SHIM_PAGE_BYTES);
 	struct cut c;
 
-	if (cut_make(&c, at, bytes))
+	if (cut_make(&c, from, bytes + (at - from)))
 		shim_range_taint(shim_pfn(c.from),
 				 shim_pfn(c.from) + (uint32_t)((c.to - c.from) >>
 							       SHIM_PAGE_SHIFT));

@@ -29,7 +29,7 @@ long shim_ranged(long number, const long args[6], enum shim_effect effect,
 /* Limits and locks that what we keep would be in the way of. */
 void shim_limit_set(int resource, uint64_t soft);
 
-/* A name for pages in the range. */
-void shim_name_set(uintptr_t at, size_t bytes);
+/* Something that outlives the call knows these pages, wherever they are. */
+void shim_trace_left(uintptr_t at, size_t bytes);
 
 #endif

@@ -35,7 +35,7 @@
  * Fork: there are no handlers.  A word in a page that the kernel clears in a child
  * (MADV_WIPEONFORK) tells a copied address space from a shared one (vfork).  If the
  * lock was free in the copy, all is consistent; else some thread of the parent was at
- * it, and the child serves no more and parks what is freed.
+ * it, and the child forgets the range: what it has got of it is ordinary memory.
  *
  * Failure: no range, no zone that can grow: the kernel serves.
  * Proved by tests/shim/.
@@ -79,7 +79,6 @@ static struct {
 	uint32_t parked;                /* a: first page + 1, or 0 */
 	uint32_t windows;               /* P, read by anyone: a */
 	uint32_t state;                 /* a: enum pool_state */
-	uint32_t retired;               /* a */
 	uint32_t tick_s;                /* a */
 	uint32_t *cookie;               /* f: what it points to: a */
 	uint64_t limit_pages;           /* f: of what is kept free with memory */
@@ -91,7 +90,9 @@ static struct {
 	size_t max_bytes;               /* f */
 } pool;
 
-enum pool_state { POOL_NONE, POOL_MAKING, POOL_READY, POOL_FAILED };
+enum pool_state { POOL_NONE, POOL_MAKING, POOL_READY, POOL_GONE };
+
+static void range_forget(void);
 
 /* ---- The lock ------------------------------------------------------------ */
 
@@ -108,7 +109,7 @@ static PCPI_COLD bool fork_look(void)
 		return wiped == COOKIE_SET;
 	/* relaxed: one thread of the child is here, and no other takes the lock. */
 	if (pcpi_load_relaxed(&pool.lock))
-		pcpi_store_relaxed(&pool.retired, 1u);
+		range_forget();
 	/* pairs with lock_try(). */
 	pcpi_store_release(pool.cookie, (uint32_t)COOKIE_SET);
 	return true;
@@ -293,18 +294,20 @@ bool shim_pool_ready(void)
 	/* pairs with itself: one makes it, the others go to the kernel. */
 	if (!pcpi_cas_acq_rel(&pool.state, &state, (uint32_t)POOL_MAKING))
 		return false;
-	state = pool_make() ? POOL_READY : POOL_FAILED;
-	/* pairs with the load above. */
-	pcpi_store_release(&pool.state, state);
-	if (state == POOL_READY && shim_control.populate)
+	if (!pool_make()) {
+		/* pairs with the load above. */
+		pcpi_store_release(&pool.state, (uint32_t)POOL_GONE);
+		return false;
+	}
+	state = POOL_MAKING;
+	/* pairs with the load above; a dissolve may have come in between. */
+	if (!pcpi_cas_acq_rel(&pool.state, &state, (uint32_t)POOL_READY)) {
+		range_forget();
+		return false;
+	}
+	if (shim_control.populate)
 		shim_pool_populate(shim_control.populate);
-	return state == POOL_READY;
-}
-
-bool shim_pool_serves(void)
-{
-	/* relaxed: who sees it late serves once more. */
-	return shim_pool_ready() && !pcpi_load_relaxed(&pool.retired);
+	return true;
 }
 
 /* ---- Growth -------------------------------------------------------------- */
@@ -327,7 +330,7 @@ static bool grow_locked(enum shim_zone_id zone)
 	size_t bytes = shim_range.bytes;
 	bool made;
 
-	if ((size_t)(window + 1) * window_bytes() > bytes || pool.retired) {
+	if ((size_t)(window + 1) * window_bytes() > bytes) {
 		lock_drop();
 		return false;
 	}
@@ -335,8 +338,8 @@ static bool grow_locked(enum shim_zone_id zone)
 	pcpi_store_relaxed(&pool.window_zone[window], (uint8_t)zone);
 	pcpi_store_relaxed(&pool.windows, window + 1);
 	lock_drop();
-	raw_madvise(window_at(window), window_bytes(),
-		    zone == SHIM_HUGE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	if (zone == SHIM_HUGE)
+		raw_madvise(window_at(window), window_bytes(), MADV_HUGEPAGE);
 	made = !raw_failed(raw_mprotect(window_at(window), window_bytes(),
 					PROT_READ | PROT_WRITE));
 	if (!made || !lock_take_long())
@@ -586,16 +589,15 @@ long shim_pool_renew(uint32_t first, uint32_t end)
 
 	if (raw_failed(r))
 		return r;
-	raw_madvise(shim_at(first), bytes,
-		    huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	if (huge)
+		raw_madvise(shim_at(first), bytes, MADV_HUGEPAGE);
 	return 0;
 }
 
 /* ---- Memory back to the kernel ------------------------------------------- */
 
-/* Takes the next free unit at or after *unit, of those with memory if asked so; or
- * PCPI_NO_PFN. */
-static uint32_t unit_take(uint32_t *unit, bool dirty)
+/* Takes the next free unit at or after *unit that has memory; or PCPI_NO_PFN. */
+static uint32_t dirty_unit_take(uint32_t *unit)
 {
 	uint32_t found = PCPI_NO_PFN;
 
@@ -606,9 +608,8 @@ static uint32_t unit_take(uint32_t *unit, bool dirty)
 		struct pcpi_buddy *big = &pool.zones[shim_pool_zone(pfn)].big;
 
 		if (pcpi_buddy_is_free(big, *unit) &&
-		    (!dirty || __builtin_memchr(&shim_range.pages[pfn],
-						SHIM_PAGE_DIRTY,
-						SHIM_UNIT_PAGES))) {
+		    __builtin_memchr(&shim_range.pages[pfn], SHIM_PAGE_DIRTY,
+				     SHIM_UNIT_PAGES)) {
 			pcpi_buddy_range_take(big, *unit, 1);
 			found = (*unit)++;
 			break;
@@ -635,7 +636,7 @@ void shim_pool_trim(uint64_t keep)
 
 	/* relaxed: a count. */
 	while (pcpi_load_relaxed(&pool.retained_pages) > (int64_t)keep &&
-	       (taken = unit_take(&unit, true)) != PCPI_NO_PFN) {
+	       (taken = dirty_unit_take(&unit)) != PCPI_NO_PFN) {
 		uint32_t pfn = taken << SHIM_UNIT_ORDER, dirty;
 		size_t bytes = (size_t)SHIM_UNIT_PAGES << SHIM_PAGE_SHIFT;
 
@@ -666,18 +667,52 @@ void shim_pool_tick(void)
 		pcpi_load_relaxed(&pool.retained_pages) / 2, INT64_C(0)));
 }
 
-/* Takes the access to free units away, so that mlockall() doesn't fill them. */
-static void units_close(void)
+void shim_pool_drop(void)
 {
-	uint32_t unit = 0, taken;
+	if (!shim_range.bytes)
+		return;
+	shim_slots_empty();
+	shim_pool_trim(0);
+}
 
-	while ((taken = unit_take(&unit, false)) != PCPI_NO_PFN) {
-		uint32_t pfn = taken << SHIM_UNIT_ORDER;
+/* ---- The end ------------------------------------------------------------- */
 
-		raw_mprotect(shim_at(pfn), (size_t)SHIM_UNIT_PAGES << SHIM_PAGE_SHIFT,
-			     PROT_NONE);
-		shim_pool_give(pfn, SHIM_UNIT_ORDER, 0);
+static void range_forget(void)
+{
+	/* pairs with shim_pool_ready(). */
+	pcpi_store_release(&pool.state, (uint32_t)POOL_GONE);
+	/* pairs with shim_inside(). */
+	pcpi_store_release(&shim_range.bytes, (size_t)0);
+}
+
+/* Takes the next free run at or after page *at, and returns its pages; 0: none. */
+static uint32_t run_take(uint32_t *at, uint32_t *first)
+{
+	uint32_t pages = 0;
+
+	if (!lock_take_long())
+		return 0;
+	for (; *at < pool.windows * (uint32_t)SHIM_WINDOW_PAGES && !pages;) {
+		struct zone *z = &pool.zones[shim_pool_zone(*at)];
+		uint32_t unit = *at >> SHIM_UNIT_ORDER;
+
+		if (pcpi_buddy_is_free(&z->big, unit)) {
+			pcpi_buddy_range_take(&z->big, unit, 1);
+			*first = unit << SHIM_UNIT_ORDER;
+			pages = SHIM_UNIT_PAGES;
+		} else {
+			pages = pcpi_buddy_range_run(&z->small,
+						     unit << SHIM_UNIT_ORDER,
+						     SHIM_UNIT_PAGES, first);
+			if (pages) {
+				pcpi_buddy_range_take(&z->small, *first, pages);
+				break; /* there may be more in this unit */
+			}
+		}
+		*at += SHIM_UNIT_PAGES;
 	}
+	lock_drop();
+	return pages;
 }
 
 /* The part of a table beyond the windows. */
@@ -689,31 +724,38 @@ static void table_cut(void *table, size_t used, size_t bytes)
 		raw_munmap((uintptr_t)table + keep, round_page(bytes) - keep);
 }
 
-void shim_pool_retire(void)
+static void unused_unmap(void)
 {
-	size_t used;
-	uint64_t pages;
+	uint64_t pages = pool.windows * (uint64_t)SHIM_WINDOW_PAGES;
+	uint64_t max = pool.max_bytes >> SHIM_PAGE_SHIFT;
 
-	if (!shim_pool_ready() || !lock_take_long())
-		return;
-	/* relaxed: under the lock; who sees it late serves once more. */
-	if (pcpi_load_relaxed(&pool.retired)) {
-		lock_drop();
-		return;
-	}
-	pcpi_store_relaxed(&pool.retired, 1u);
-	used = pool.windows * window_bytes();
-	pages = pool.windows * (uint64_t)SHIM_WINDOW_PAGES;
-	/* pairs with shim_inside(). */
-	pcpi_store_release(&shim_range.bytes, used);
-	lock_drop();
-	shim_slots_empty();
-	shim_pool_trim(0);
-	units_close();
-	raw_munmap(shim_range.base + used, pool.max_bytes - used);
+	raw_munmap(shim_range.base + (pages << SHIM_PAGE_SHIFT),
+		   (max - pages) << SHIM_PAGE_SHIFT);
 	table_cut(shim_range.heads, pages * sizeof(*shim_range.heads),
-		  (pool.max_bytes >> SHIM_PAGE_SHIFT) * sizeof(*shim_range.heads));
-	table_cut(shim_range.pages, pages, pool.max_bytes >> SHIM_PAGE_SHIFT);
+		  max * sizeof(*shim_range.heads));
+	table_cut(shim_range.pages, pages, max);
+}
+
+void shim_pool_dissolve(bool unmap)
+{
+	uint32_t at = 0, first = 0, pages;
+	/* pairs with shim_pool_ready(). */
+	uint32_t state = pcpi_exchange_acq_rel(&pool.state, (uint32_t)POOL_GONE);
+
+	if (state != POOL_READY)
+		return;
+	range_forget();
+	shim_slots_empty();
+	while ((pages = run_take(&at, &first)) != 0) {
+		size_t bytes = (size_t)pages << SHIM_PAGE_SHIFT;
+
+		if (unmap)
+			raw_munmap(shim_at(first), bytes);
+		else
+			raw_madvise(shim_at(first), bytes, MADV_DONTNEED);
+	}
+	if (unmap)
+		unused_unmap();
 }
 
 void shim_pool_populate(size_t bytes)
@@ -742,5 +784,5 @@ void shim_pool_numbers(struct shim_pool_numbers *n)
 		<< SHIM_PAGE_SHIFT;
 	n->returned_bytes = pcpi_load_relaxed(&pool.returned_pages)
 			    << SHIM_PAGE_SHIFT;
-	n->retired = pcpi_load_relaxed(&pool.retired);
+	n->dissolved = pcpi_load_relaxed(&pool.state) == POOL_GONE && pool.max_bytes;
 }

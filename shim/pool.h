@@ -17,14 +17,14 @@ enum {
 
 enum shim_zone_id {
 	SHIM_HUGE = 0, /* advised for huge pages */
-	SHIM_BASE = 1, /* advised against them, so that mincore() sees touches */
+	SHIM_BASE = 1, /* not advised, so that mincore() sees touches */
 	SHIM_ZONES = 2,
 };
 
 /* Fixed once `bytes` isn't 0. */
 struct shim_range {
 	uintptr_t base;
-	size_t bytes;    /* a: 0 before it exists; shrinks when the pool retires */
+	size_t bytes;    /* a: 0 before it exists, and after it was dissolved */
 	uint64_t *heads; /* a: an extent's word, extent.h */
 	uint8_t *pages;  /* a: SHIM_PAGE_* */
 };
@@ -50,13 +50,10 @@ PCPI_INLINE uintptr_t shim_at(uint32_t pfn)
 }
 
 /*
- * Reserves the range, once.  Returns whether there is one that may serve.
+ * Reserves the range, once.  Returns whether there is one.
  * Cost: a handful of system calls the first time, then a load.
  */
 bool shim_pool_ready(void);
-
-/* May extents be handed out?  False before the first, and after shim_pool_retire(). */
-bool shim_pool_serves(void);
 
 /*
  * Takes a block of the zone, growing it if needed: its first page, or PCPI_NO_PFN
@@ -99,15 +96,23 @@ void shim_pool_trim(uint64_t keep);
 /* What the clock asks for: at most once a second trims half of what is kept. */
 void shim_pool_tick(void);
 
-/* Serves no more, and gives back all that is free, address space included. */
-void shim_pool_retire(void);
+/*
+ * Forgets the range: what the program has got of it becomes memory like any other,
+ * and nothing is served any more.  Free memory goes back, with its address space if
+ * `unmap` says so.
+ * Cost: a system call for each free run.
+ */
+void shim_pool_dissolve(bool unmap);
+
+/* Gives all free memory back that was touched, as far as it is whole huge pages. */
+void shim_pool_drop(void);
 
 /* Populates the first bytes of the huge zone. */
 void shim_pool_populate(size_t bytes);
 
 struct shim_pool_numbers {
 	uint64_t reserved_bytes, grown_bytes, retained_bytes, returned_bytes;
-	bool retired;
+	bool dissolved;
 };
 
 void shim_pool_numbers(struct shim_pool_numbers *n);

@@ -16,6 +16,10 @@
  * make pages resident that nobody touched.  The first small extents come from there,
  * too: a program that maps a few pages doesn't pay for a huge one.
  *
+ * A mapping may have been changed by a system call that nobody could see.  That can't
+ * be asked about each time; the first extents of a class that come back are looked at,
+ * and then one of many.  One that isn't as it was handed out ends the serving.
+ *
  * R1  What is handed out reads as zeros.
  *
  * Concurrency: no lock here; an extent that was swapped out of a slot or out of LIVE
@@ -36,6 +40,11 @@ enum {
 	CLEAR_MAX_PAGES = 1 << 12,
 	LOOK_PAGES = SHIM_UNIT_PAGES,
 	LOOKS = 4,
+	/* Is a mapping as it was handed out?  One system call more each is little for
+	 * the first, and nothing for one of so many. */
+	LOOK_FIRST = 32,
+	LOOK_EVERY = 8192,
+	LOOK_WHOLE_PAGES = 16,
 };
 
 struct shim_class shim_classes[SHIM_ORDERS];
@@ -259,6 +268,38 @@ static PCPI_NOINLINE void extent_measure(uint32_t pfn, uint64_t w)
 		shim_class_learn(&shim_classes[order], resident, seen);
 }
 
+/* Is the mapping as it was handed out?  Asks the kernel, who refuses the one for a
+ * hole or a file and the other for what can't be written to. */
+static bool extent_intact(uint32_t pfn, uint32_t length)
+{
+	uintptr_t at = shim_at(pfn);
+	size_t bytes = (size_t)length << SHIM_PAGE_SHIFT;
+	size_t look = length <= LOOK_WHOLE_PAGES ? bytes : SHIM_PAGE_BYTES;
+
+	return !raw_failed(raw_madvise(at, bytes, MADV_FREE)) &&
+	       !raw_failed(raw_madvise(at, look, MADV_POPULATE_WRITE)) &&
+	       !raw_failed(raw_madvise(at + bytes - look, look,
+				       MADV_POPULATE_WRITE));
+}
+
+/* Are the first extents of a class that come back looked at, and one of many later? */
+static inline bool look_due(unsigned order)
+{
+	/* relaxed: a count. */
+	uint64_t takes = pcpi_load_relaxed(&shim_slots_of(order)->takes);
+
+	return takes <= LOOK_FIRST || takes % LOOK_EVERY == 0;
+}
+
+/* A program that changes mappings by system calls that we can't see, and then frees
+ * them by calls that we can, gets no more of ours. */
+static PCPI_COLD void extent_lost(uint32_t pfn, unsigned order)
+{
+	shim_head_set(pfn, 0);
+	raw_munmap(shim_at(pfn), (size_t)SHIM_PAGE_BYTES << order);
+	shim_pool_dissolve(true);
+}
+
 bool shim_take_back(uint32_t pfn, uint64_t pages)
 {
 	uint64_t w = shim_head(pfn);
@@ -274,6 +315,11 @@ bool shim_take_back(uint32_t pfn, uint64_t pages)
 		return false;
 	if (w & SHIM_COLD)
 		extent_measure(pfn, w);
+	if (pcpi_unlikely(look_due(order)) &&
+	    !extent_intact(pfn, shim_length(w))) {
+		extent_lost(pfn, order);
+		return true;
+	}
 	high = pcpi_max(shim_high(w), shim_length(w));
 	if (!shim_class_keeps(&shim_classes[order], order)) {
 		bool small_huge = order < SHIM_UNIT_ORDER &&

@@ -100,7 +100,7 @@ static void text_make(struct text *t)
 	shim_pool_numbers(&n);
 	put(t, "pcpalloc-preload process ");
 	put_number(t, (uint64_t)raw6(SYS_getpid, 0, 0, 0, 0, 0, 0));
-	put(t, n.retired ? " retired\n" : "\n");
+	put(t, n.dissolved ? " dissolved\n" : "\n");
 	put_line(t, "reserved_bytes", n.reserved_bytes);
 	put_line(t, "grown_bytes", n.grown_bytes);
 	put_line(t, "kept_bytes", n.retained_bytes);
