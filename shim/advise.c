@@ -75,7 +75,7 @@ void shim_advise_unmapping(uintptr_t at, size_t bytes)
 	pcpi_store_relaxed(place_of(at), (uintptr_t)0);
 	resident = shim_resident(at, shim_pages(bytes), &seen);
 	if (seen)
-		shim_class_learn(class_of(bytes), resident, seen);
+		shim_class_learn(class_of(bytes), SHIM_MAX_ORDER, resident, seen);
 }
 
 void shim_advise_mapped(uintptr_t at, size_t bytes, int prot, int flags)

@@ -10,7 +10,7 @@
 
 bool shim_class_measures(struct shim_class *c, unsigned order)
 {
-	if (order <= SHIM_ALWAYS_WARM || order >= SHIM_ALWAYS_COLD)
+	if (order <= SHIM_ALWAYS_WARM)
 		return false;
 	if (pcpi_load_relaxed(&c->heat) != SHIM_CLASS_COLD)
 		return true;
@@ -18,9 +18,12 @@ bool shim_class_measures(struct shim_class *c, unsigned order)
 	return pcpi_load_relaxed(&c->frees) % SHIM_COLD_PROBE == 0;
 }
 
-void shim_class_learn(struct shim_class *c, uint32_t touched, uint32_t pages)
+void shim_class_learn(struct shim_class *c, unsigned order, uint32_t touched,
+		      uint32_t pages)
 {
 	uint32_t interval = pcpi_load_relaxed(&c->interval);
+	uint32_t most = order < SHIM_UNIT_ORDER ? SHIM_WARM_PROBE_MAX
+						: SHIM_WARM_PROBE_MAX_LARGE;
 
 	if ((uint64_t)touched * SHIM_TOUCHED_SHARE < pages) {
 		pcpi_store_relaxed(&c->heat, SHIM_CLASS_COLD);
@@ -29,25 +32,20 @@ void shim_class_learn(struct shim_class *c, uint32_t touched, uint32_t pages)
 	}
 	pcpi_store_relaxed(&c->heat, SHIM_WARM);
 	interval = interval == 0 ? SHIM_WARM_PROBE_MIN : interval * 2;
-	pcpi_store_relaxed(&c->interval,
-			   pcpi_min(interval, (uint32_t)SHIM_WARM_PROBE_MAX));
+	pcpi_store_relaxed(&c->interval, pcpi_min(interval, most));
 }
 
 bool shim_class_keeps(const struct shim_class *c, unsigned order)
 {
-	if (order <= SHIM_ALWAYS_WARM)
-		return true;
-	if (order >= SHIM_ALWAYS_COLD)
-		return false;
-	return pcpi_load_relaxed(&c->heat) != SHIM_CLASS_COLD;
+	return order <= SHIM_ALWAYS_WARM ||
+	       pcpi_load_relaxed(&c->heat) != SHIM_CLASS_COLD;
 }
 
 uint32_t shim_class_interval(const struct shim_class *c, unsigned order)
 {
-	uint32_t interval = pcpi_load_relaxed(&c->interval);
-
-	if (order <= SHIM_ALWAYS_WARM || order >= SHIM_ALWAYS_COLD ||
-	    pcpi_load_relaxed(&c->heat) != SHIM_WARM)
-		return SHIM_WARM_PROBE_MAX;
-	return pcpi_max(interval, 1u);
+	if (order <= SHIM_ALWAYS_WARM ||
+	    pcpi_load_relaxed(&c->heat) == SHIM_CLASS_COLD)
+		return SHIM_NEVER;
+	return pcpi_max(pcpi_load_relaxed(&c->interval),
+			(uint32_t)SHIM_WARM_PROBE_MIN);
 }

@@ -15,8 +15,7 @@
  *   that isn't makes the class cold.  A cold class is measured at every
  *   COLD_PROBE'th free.
  *
- * Orders up to SHIM_ALWAYS_WARM cost less to clear than a system call; orders from
- * SHIM_ALWAYS_COLD more than the kernel's own clearing of huge pages.
+ * Orders up to SHIM_ALWAYS_WARM cost less to clear than a system call.
  *
  * Concurrency: relaxed fields which any thread may change; a lost update makes a
  * decision late.  Proved by tests/shim/test_classes.c.
@@ -27,10 +26,11 @@
 #include "extent.h"
 
 enum {
-	SHIM_ALWAYS_WARM = 2,  /* 16 KiB */
-	SHIM_ALWAYS_COLD = 13, /* 32 MiB */
+	SHIM_ALWAYS_WARM = 2, /* 16 KiB */
 	SHIM_WARM_PROBE_MIN = 16,
-	SHIM_WARM_PROBE_MAX = 4096,
+	SHIM_WARM_PROBE_MAX = 1024,
+	SHIM_WARM_PROBE_MAX_LARGE = 64, /* from 2 MiB: what is wasted is more, too */
+	SHIM_NEVER = 4096,              /* takes between two looks at nothing */
 	SHIM_COLD_PROBE = 8,
 	/* One page of so many touched: break-even of clearing and faulting. */
 	SHIM_TOUCHED_SHARE = 20,
@@ -54,7 +54,8 @@ struct shim_class {
 bool shim_class_measures(struct shim_class *c, unsigned order);
 
 /* Tells the class what a look has seen. */
-void shim_class_learn(struct shim_class *c, uint32_t touched, uint32_t pages);
+void shim_class_learn(struct shim_class *c, unsigned order, uint32_t touched,
+		      uint32_t pages);
 
 /* Is a freed extent kept as it is?  Else its memory goes back. */
 bool shim_class_keeps(const struct shim_class *c, unsigned order);

@@ -165,7 +165,7 @@ static const char *take_bound(const char *v, size_t *bound)
 	size_t most = (size_t)SHIM_WINDOW_PAGES << SHIM_PAGE_SHIFT;
 
 	if (!size_parse(v, bound) || *bound < SHIM_PAGE_BYTES || *bound > most)
-		return "not a size from 4K to 64M";
+		return "not a size from 4K to 128M";
 	return NULL;
 }
 
@@ -193,7 +193,7 @@ static const char *take_populate(const char *v)
 {
 	if (!size_parse(v, &shim_control.populate) ||
 	    shim_control.populate > (size_t)SHIM_WINDOW_PAGES << SHIM_PAGE_SHIFT)
-		return "not a size up to 64M";
+		return "not a size up to 128M";
 	return NULL;
 }
 

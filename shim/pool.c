@@ -8,10 +8,10 @@
  *
  *   base                                                        base + bytes
  *    |  window 0: HUGE  |  window 1: BASE  | window 2: HUGE | ... never used ...
- *    |<---- 64 MiB ---->|
+ *    |<---- 128 MiB ---->|
  *
  * The range grows by windows, each given to one of two zones.  A zone is two buddies
- * of the library's (buddy.h): `big` in units of 2 MiB for orders 9 to 14, `small` in
+ * of the library's (buddy.h): `big` in units of 2 MiB for orders 9 to 15, `small` in
  * pages for orders 0 to 8, whose chunks are units taken from `big`.  A window becomes
  * accessible by one mprotect(), memory comes with the page faults.
  *

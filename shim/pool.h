@@ -59,7 +59,7 @@ bool shim_pool_ready(void);
  * Takes a block of the zone, growing it if needed: its first page, or PCPI_NO_PFN
  * when there is none or the pool is busy.  Its pages' bytes say which are dirty, and
  * belong to the caller.
- * Cost: the lock; two or three system calls each 64 MiB.
+ * Cost: the lock; two or three system calls each 128 MiB.
  */
 uint32_t shim_pool_take(enum shim_zone_id zone, unsigned order);
 
@@ -80,7 +80,7 @@ bool shim_pool_full(uint32_t pages);
  * Takes just these pages, if all are free, one extent each, tainted.  Pages that the
  * program has got, or of which a part of its extent is, become mapped and tainted.
  * Returns false when some page is on its way between two owners.
- * Cost: a system call for each 64 MiB that nothing was handed out of so far.
+ * Cost: a system call for each 128 MiB that nothing was handed out of so far.
  */
 bool shim_pool_claim(uint32_t first, uint32_t end);
 

@@ -28,6 +28,10 @@
  */
 #include "serve.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include "raw.h"
 #include "slots.h"
 #include "stats.h"
@@ -36,8 +40,10 @@
 enum {
 	/* Small blocks come from the base zone until so many are in use. */
 	BASE_PAGES = SHIM_UNIT_PAGES,
-	/* Clearing more than 16 MiB costs more than new huge pages. */
-	CLEAR_MAX_PAGES = 1 << 12,
+	/* More than 8 MiB is cleared past the caches: it doesn't fit. */
+	STREAM_PAGES = 1 << 11,
+	/* 16 MiB and more are kept as what the kernel may take when it has to. */
+	LEND_PAGES = 1 << 12,
 	LOOK_PAGES = SHIM_UNIT_PAGES,
 	LOOKS = 4,
 	/* Is a mapping as it was handed out?  One system call more each is little for
@@ -51,14 +57,34 @@ struct shim_class shim_classes[SHIM_ORDERS];
 
 /* ---- Clearing ------------------------------------------------------------ */
 
+/* Zeros past the caches. */
+static void stream_clear(uintptr_t at, size_t bytes)
+{
+#if defined(__x86_64__)
+	const __m128i zero = _mm_setzero_si128();
+
+	for (uintptr_t end = at + bytes; at < end; at += 64) {
+		__m128i *line = (__m128i *)at;
+
+		_mm_stream_si128(line, zero);
+		_mm_stream_si128(line + 1, zero);
+		_mm_stream_si128(line + 2, zero);
+		_mm_stream_si128(line + 3, zero);
+	}
+	_mm_sfence();
+#else
+	__builtin_memset((void *)at, 0, bytes);
+#endif
+}
+
 static void memory_clear(uint32_t pfn, uint32_t pages)
 {
 	size_t bytes = (size_t)pages << SHIM_PAGE_SHIFT;
 
-	if (pages > CLEAR_MAX_PAGES &&
-	    !raw_failed(raw_madvise(shim_at(pfn), bytes, MADV_DONTNEED)))
-		return;
-	__builtin_memset((void *)shim_at(pfn), 0, bytes);
+	if (pages > STREAM_PAGES)
+		stream_clear(shim_at(pfn), bytes);
+	else
+		__builtin_memset((void *)shim_at(pfn), 0, bytes);
 }
 
 /* Gives the memory of the extent's first pages back.  False: it is as it was. */
@@ -149,7 +175,7 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length, bool pr
 static PCPI_COLD bool slots_due(struct shim_slots *s, unsigned order)
 {
 	const struct shim_class *c = &shim_classes[order];
-	bool probe = order > SHIM_ALWAYS_WARM && order < SHIM_ALWAYS_COLD &&
+	bool probe = order > SHIM_ALWAYS_WARM &&
 		     pcpi_load_relaxed(&c->heat) == SHIM_WARM &&
 		     s->takes > 0; /* relaxed: classes.h */
 
@@ -235,6 +261,14 @@ uint32_t shim_resident(uintptr_t at, uint64_t pages, uint32_t *seen)
 	return resident;
 }
 
+/* The memory stays; much of it on call. */
+static void memory_keep(uint32_t pfn, uint32_t pages)
+{
+	if (pages >= LEND_PAGES)
+		raw_madvise(shim_at(pfn), (size_t)pages << SHIM_PAGE_SHIFT, MADV_FREE);
+	shim_pool_retain(pages);
+}
+
 void shim_release(uint32_t pfn, unsigned order, uint32_t high)
 {
 	struct shim_slots *s = shim_slots_of(order);
@@ -244,7 +278,7 @@ void shim_release(uint32_t pfn, unsigned order, uint32_t high)
 		if (shim_pool_full(high) && memory_discard(pfn, high))
 			high = 0;
 		else
-			shim_pool_retain(high);
+			memory_keep(pfn, high);
 	}
 	/* S1. */
 	shim_head_set(pfn, shim_word(SHIM_FREE, order, 0, high));
@@ -265,7 +299,7 @@ static PCPI_NOINLINE void extent_measure(uint32_t pfn, uint64_t w)
 		return;
 	resident = shim_resident(shim_at(pfn), shim_length(w), &seen);
 	if (seen)
-		shim_class_learn(&shim_classes[order], resident, seen);
+		shim_class_learn(&shim_classes[order], order, resident, seen);
 }
 
 /* Is the mapping as it was handed out?  Asks the kernel, who refuses the one for a
