@@ -18,7 +18,7 @@
  * Orders up to SHIM_ALWAYS_WARM cost less to clear than a system call.
  *
  * Concurrency: relaxed fields which any thread may change; a lost update makes a
- * decision late.  Proved by tests/shim/test_classes.c.
+ * decision late.  Proved by tests/preload/test_classes.c.
  */
 #ifndef SHIM_CLASSES_H
 #define SHIM_CLASSES_H

@@ -11,7 +11,7 @@
  * caller's (AT_SECURE) is left alone, and reads nothing.
  *
  * Concurrency: one thread reads; calls that come meanwhile go to the kernel.
- * Proved by tests/shim/control.
+ * Proved by tests/preload/control.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -54,10 +54,11 @@ static void say(const char *const words[], size_t n)
 	raw6(SYS_write, STDERR_FILENO, (long)line, (long)used, 0, 0, 0);
 }
 
-static void refuse(const char *name, const char *value, const char *why)
+/* entry: NAME=VALUE without the prefix */
+static void refuse(const char *entry, const char *why)
 {
-	const char *words[] = {"pcpalloc-preload: ", prefix, name, "=", value, ": ",
-			       why, "; not used"};
+	const char *words[] = {"pcpalloc-preload: ", prefix, entry, ": ", why,
+			       "; not used"};
 
 	refused = true;
 	say(words, sizeof(words) / sizeof(*words));
@@ -184,11 +185,6 @@ static const char *take_strict(const char *v)
 	return flag_parse(v, &strict) ? NULL : "neither 0 nor 1";
 }
 
-static const char *take_hugetlb(const char *v)
-{
-	return flag_parse(v, &shim_control.hugetlb) ? NULL : "neither 0 nor 1";
-}
-
 static const char *take_populate(const char *v)
 {
 	if (!size_parse(v, &shim_control.populate) ||
@@ -220,9 +216,8 @@ static const struct {
 } variables[] = {
 	{"PROGRAMS", take_programs},	     {"MIN", take_min},
 	{"MAX", take_max},		     {"STRICT", take_strict},
-	{"HUGETLB", take_hugetlb},	     {"POPULATE", take_populate},
-	{"RETAIN", take_retain},	     {"STATS", take_stats},
-	{"STATS_SIGNAL", take_stats_signal},
+	{"POPULATE", take_populate},	     {"RETAIN", take_retain},
+	{"STATS", take_stats},		     {"STATS_SIGNAL", take_stats_signal},
 };
 
 static void variable_take(const char *entry)
@@ -237,11 +232,11 @@ static void variable_take(const char *entry)
 			continue;
 		why = variables[i].take(equals + 1);
 		if (why)
-			refuse(name, equals + 1, why);
+			refuse(entry, why);
 		return;
 	}
 	if (equals)
-		refuse("", entry, "no such variable");
+		refuse(entry, "no such variable");
 }
 
 static enum shim_mode mode_read(char **environment)
@@ -252,7 +247,7 @@ static enum shim_mode mode_read(char **environment)
 		if (strncmp(*e, prefix, sizeof(prefix) - 1) == 0)
 			variable_take(*e + sizeof(prefix) - 1);
 	if (!refused && shim_control.min_bytes > shim_control.max_bytes)
-		refuse("MIN", "", "larger than PCPA_PRELOAD_MAX");
+		refuse("MIN", "larger than PCPA_PRELOAD_MAX");
 	if (refused || !named)
 		return SHIM_OFF;
 	return strict ? SHIM_STRICT : SHIM_ON;

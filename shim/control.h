@@ -19,7 +19,6 @@ enum shim_mode {
 
 struct shim_control {
 	uint32_t mode; /* a: enum shim_mode; all others are fixed with it */
-	bool hugetlb;
 	int stats_signal; /* 0: none */
 	size_t min_bytes, max_bytes;
 	size_t populate, retain;

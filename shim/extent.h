@@ -112,7 +112,7 @@ PCPI_INLINE bool shim_held(uint64_t w)
 /* Bytes to pages, rounded up. */
 PCPI_INLINE uint64_t shim_pages(size_t bytes)
 {
-	return ((uint64_t)bytes + SHIM_PAGE_BYTES - 1) >> SHIM_PAGE_SHIFT;
+	return (bytes >> SHIM_PAGE_SHIFT) + (bytes % SHIM_PAGE_BYTES != 0);
 }
 
 /* The smallest order that holds so many pages; at least one. */

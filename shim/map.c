@@ -13,7 +13,7 @@
  *            kernel, and the extents are tainted where a trace stays
  *
  * Failure: the kernel's errno, for all that the kernel would refuse.
- * Proved by tests/shim/.
+ * Proved by tests/preload/ and tests/shim/.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

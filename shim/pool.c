@@ -38,7 +38,7 @@
  * it, and the child forgets the range: what it has got of it is ordinary memory.
  *
  * Failure: no range, no zone that can grow: the kernel serves.
- * Proved by tests/shim/.
+ * Proved by tests/preload/ and tests/shim/.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -69,6 +69,8 @@ struct zone {
 	struct pcpi_buddy big;   /* in units */
 	struct pcpi_buddy small; /* in pages */
 	uint32_t small_used;     /* pages handed out of small */
+	void *tables[2];         /* f: the buddies' */
+	size_t table_bytes[2];   /* f */
 };
 
 struct shim_range shim_range PCPI_ALIGNED(64);
@@ -180,20 +182,19 @@ static void *table_map(size_t bytes)
 	return (void *)at;
 }
 
-static bool zones_init(uint32_t units)
+static bool zone_init(struct zone *z, uint32_t units)
 {
-	for (int i = 0; i < SHIM_ZONES; i++) {
-		struct zone *z = &pool.zones[i];
-		uint32_t windows = units >> BIG_TOP;
-		void *big = table_map(pcpi_buddy_meta_bytes(windows, BIG_TOP));
-		void *small =
-			table_map(pcpi_buddy_meta_bytes(units, SHIM_UNIT_ORDER));
+	uint32_t windows = units >> BIG_TOP;
 
-		if (!big || !small)
+	z->table_bytes[0] = pcpi_buddy_meta_bytes(windows, BIG_TOP);
+	z->table_bytes[1] = pcpi_buddy_meta_bytes(units, SHIM_UNIT_ORDER);
+	for (int i = 0; i < 2; i++) {
+		z->tables[i] = table_map(z->table_bytes[i]);
+		if (!z->tables[i])
 			return false;
-		pcpi_buddy_init(&z->big, big, 0, windows, BIG_TOP);
-		pcpi_buddy_init(&z->small, small, 0, units, SHIM_UNIT_ORDER);
 	}
+	pcpi_buddy_init(&z->big, z->tables[0], 0, windows, BIG_TOP);
+	pcpi_buddy_init(&z->small, z->tables[1], 0, units, SHIM_UNIT_ORDER);
 	return true;
 }
 
@@ -208,8 +209,11 @@ static bool tables_init(size_t bytes)
 	pool.window_zone = table_map(units >> BIG_TOP);
 	pool.cookie = table_map(SHIM_PAGE_BYTES);
 	if (!shim_range.heads || !shim_range.pages || !pool.used ||
-	    !pool.window_zone || !pool.cookie || !zones_init(units))
+	    !pool.window_zone || !pool.cookie)
 		return false;
+	for (int i = 0; i < SHIM_ZONES; i++)
+		if (!zone_init(&pool.zones[i], units))
+			return false;
 	/* Without this a child couldn't tell that it is one. */
 	if (raw_failed(raw_madvise((uintptr_t)pool.cookie, SHIM_PAGE_BYTES,
 				   MADV_WIPEONFORK)))
@@ -715,6 +719,17 @@ static uint32_t run_take(uint32_t *at, uint32_t *first)
 	return pages;
 }
 
+/* The buddies are used no more: the lock is taken for good. */
+static void buddies_unmap(void)
+{
+	if (!lock_take_long())
+		return;
+	for (int i = 0; i < SHIM_ZONES; i++)
+		for (int k = 0; k < 2; k++)
+			raw_munmap((uintptr_t)pool.zones[i].tables[k],
+				   round_page(pool.zones[i].table_bytes[k]));
+}
+
 /* The part of a table beyond the windows. */
 static void table_cut(void *table, size_t used, size_t bytes)
 {
@@ -754,8 +769,10 @@ void shim_pool_dissolve(bool unmap)
 		else
 			raw_madvise(shim_at(first), bytes, MADV_DONTNEED);
 	}
-	if (unmap)
+	if (unmap) {
 		unused_unmap();
+		buddies_unmap();
+	}
 }
 
 void shim_pool_populate(size_t bytes)

@@ -16,7 +16,7 @@
  *
  * Concurrency: an extent is BUSY while its word and pages' bytes change; no lock.
  * Failure: the kernel's errno, and the pages stay the program's.
- * Proved by tests/shim/churn.c.
+ * Proved by tests/preload/model.c.
  */
 #include "range.h"
 

@@ -13,7 +13,7 @@
  *
  * Failure: the kernel's errno, and both ranges as before, but that a target of
  * MREMAP_FIXED may be gone, as it may be without us.
- * Proved by tests/shim/churn.c.
+ * Proved by tests/preload/model.c.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -24,7 +24,7 @@
  *
  * Concurrency: no lock here; an extent that was swapped out of a slot or out of LIVE
  * is the caller's.
- * Failure: the kernel serves.  Proved by tests/shim/.
+ * Failure: the kernel serves.  Proved by tests/preload/ and tests/shim/.
  */
 #include "serve.h"
 

@@ -8,7 +8,7 @@
  *
  * Concurrency: words are read with acquire, and belong to whoever moved them out of
  * LIVE.  A page's byte belongs to the extent's holder.
- * Proved by tests/shim/test_table.c.
+ * Proved by tests/preload/test_table.c.
  */
 #ifndef SHIM_TABLE_H
 #define SHIM_TABLE_H
