@@ -18,6 +18,8 @@
  * Not advised: shared or file mappings, and MAP_NORESERVE from 1 GiB that can be
  * written to, which are shadows and arenas of which little is touched.
  *
+ * relaxed (all of this file): what is late or lost costs a look.
+ *
  * Failure: advice that the kernel doesn't take changes nothing.
  */
 #include "advise.h"
@@ -51,7 +53,6 @@ static void advise(uintptr_t at, size_t bytes)
 	raw_madvise(at, bytes, MADV_HUGEPAGE);
 }
 
-/* relaxed (the next two): what is late or lost costs a look. */
 static void large_mapped(uintptr_t at, size_t bytes)
 {
 	struct shim_class *c = class_of(bytes);
@@ -69,13 +70,13 @@ void shim_advise_unmapping(uintptr_t at, size_t bytes)
 {
 	uint32_t seen, resident;
 
-	/* relaxed: see above. */
 	if (bytes < huge_bytes || pcpi_load_relaxed(place_of(at)) != at)
 		return;
 	pcpi_store_relaxed(place_of(at), (uintptr_t)0);
 	resident = shim_resident(at, shim_pages(bytes), &seen);
 	if (seen)
-		shim_class_learn(class_of(bytes), SHIM_MAX_ORDER, resident, seen);
+		shim_class_learn(class_of(bytes), SHIM_MAX_ORDER, resident,
+				 seen);
 }
 
 void shim_advise_mapped(uintptr_t at, size_t bytes, int prot, int flags)

@@ -29,8 +29,9 @@ enum {
 	SHIM_ALWAYS_WARM = 2, /* 16 KiB */
 	SHIM_WARM_PROBE_MIN = 16,
 	SHIM_WARM_PROBE_MAX = 1024,
-	SHIM_WARM_PROBE_MAX_LARGE = 64, /* from 2 MiB: what is wasted is more, too */
-	SHIM_NEVER = 4096,              /* takes between two looks at nothing */
+	SHIM_WARM_PROBE_MAX_LARGE =
+		64,        /* from 2 MiB: what is wasted is more, too */
+	SHIM_NEVER = 4096, /* takes between two looks at nothing */
 	SHIM_COLD_PROBE = 8,
 	/* One page of so many touched: break-even of clearing and faulting. */
 	SHIM_TOUCHED_SHARE = 20,
@@ -43,7 +44,7 @@ enum shim_heat {
 };
 
 struct shim_class {
-	uint8_t heat;      /* a: enum shim_heat */
+	uint8_t heat; /* a: enum shim_heat */
 	uint8_t spare[3];
 	uint32_t interval; /* a: takes between two probes, 0: not warm so far */
 	uint32_t frees;    /* a: of cold extents, while cold */

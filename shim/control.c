@@ -129,8 +129,9 @@ static bool program_listed(const char *list)
 {
 	const char *started = (const char *)getauxval(AT_EXECFN);
 	char path[4096];
-	long n = raw6(SYS_readlinkat, -100 /* AT_FDCWD */, (long)"/proc/self/exe",
-		      (long)path, sizeof(path) - 1, 0, 0);
+	long n = raw6(SYS_readlinkat, -100 /* AT_FDCWD */,
+		      (long)"/proc/self/exe", (long)path, sizeof(path) - 1, 0,
+		      0);
 
 	if (started && listed(list, last_part(started)))
 		return true;
@@ -148,7 +149,8 @@ static int signal_parse(const char *s)
 		return SIGUSR1;
 	if (strcmp(s, "USR2") == 0 || strcmp(s, "SIGUSR2") == 0)
 		return SIGUSR2;
-	if (!size_parse(s, &n) || n < 1 || n > 64 || n == SIGKILL || n == SIGSTOP)
+	if (!size_parse(s, &n) || n < 1 || n > 64 || n == SIGKILL ||
+	    n == SIGSTOP)
 		return 0;
 	return (int)n;
 }
@@ -207,17 +209,18 @@ static const char *take_stats(const char *v)
 static const char *take_stats_signal(const char *v)
 {
 	shim_control.stats_signal = signal_parse(v);
-	return shim_control.stats_signal ? NULL : "not a signal that can be caught";
+	return shim_control.stats_signal ? NULL
+					 : "not a signal that can be caught";
 }
 
 static const struct {
 	const char *name;
 	const char *(*take)(const char *value); /* NULL, or what is wrong */
 } variables[] = {
-	{"PROGRAMS", take_programs},	     {"MIN", take_min},
-	{"MAX", take_max},		     {"STRICT", take_strict},
-	{"POPULATE", take_populate},	     {"RETAIN", take_retain},
-	{"STATS", take_stats},		     {"STATS_SIGNAL", take_stats_signal},
+	{"PROGRAMS", take_programs}, {"MIN", take_min},
+	{"MAX", take_max},           {"STRICT", take_strict},
+	{"POPULATE", take_populate}, {"RETAIN", take_retain},
+	{"STATS", take_stats},       {"STATS_SIGNAL", take_stats_signal},
 };
 
 static void variable_take(const char *entry)
@@ -225,7 +228,8 @@ static void variable_take(const char *entry)
 	const char *equals = strchr(entry, '=');
 	size_t size = equals ? (size_t)(equals - entry) : 0;
 
-	for (size_t i = 0; equals && i < sizeof(variables) / sizeof(*variables); i++) {
+	for (size_t i = 0; equals && i < sizeof(variables) / sizeof(*variables);
+	     i++) {
 		const char *name = variables[i].name, *why;
 
 		if (strlen(name) != size || memcmp(entry, name, size) != 0)
@@ -271,6 +275,12 @@ enum shim_mode shim_control_read(void)
 	return (enum shim_mode)mode;
 }
 
+void shim_control_off(void)
+{
+	/* pairs with shim_mode(). */
+	pcpi_store_release(&shim_control.mode, (uint32_t)SHIM_OFF);
+}
+
 /* ---- Beginning and end --------------------------------------------------- */
 
 static void signal_stats(int number)
@@ -281,10 +291,12 @@ static void signal_stats(int number)
 
 __attribute__((constructor)) static void begin(void)
 {
-	struct sigaction action = {.sa_handler = signal_stats, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = signal_stats,
+				   .sa_flags = SA_RESTART};
 
 	constructed = true;
-	if (shim_mode() > SHIM_OFF && shim_control.stats && shim_control.stats_signal)
+	if (shim_mode() > SHIM_OFF && shim_control.stats &&
+	    shim_control.stats_signal)
 		sigaction(shim_control.stats_signal, &action, NULL);
 }
 

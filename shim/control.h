@@ -18,7 +18,7 @@ enum shim_mode {
 };
 
 struct shim_control {
-	uint32_t mode; /* a: enum shim_mode; all others are fixed with it */
+	uint32_t mode;    /* a: enum shim_mode; all others are fixed with it */
 	int stats_signal; /* 0: none */
 	size_t min_bytes, max_bytes;
 	size_t populate, retain;
@@ -29,6 +29,10 @@ extern struct shim_control shim_control;
 
 /* The mode, after an attempt to read what is to be read. */
 enum shim_mode shim_control_read(void);
+
+/* From now on all goes to the kernel, and no system call is made that wasn't asked
+ * for. */
+void shim_control_off(void);
 
 PCPI_INLINE enum shim_mode shim_mode(void)
 {

@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "map.h"
 #include "pool.h"
 #include "raw.h"
@@ -37,13 +38,15 @@ static inline long result(long r)
 	return r;
 }
 
-EXPORT void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+EXPORT void *mmap(void *at, size_t bytes, int prot, int flags, int fd,
+		  off_t offset)
 {
 	return (void *)result(
 		shim_mmap((uintptr_t)at, bytes, prot, flags, fd, offset));
 }
 
-EXPORT void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off64_t offset)
+EXPORT void *mmap64(void *at, size_t bytes, int prot, int flags, int fd,
+		    off64_t offset)
 {
 	return (void *)result(
 		shim_mmap((uintptr_t)at, bytes, prot, flags, fd, offset));
@@ -62,8 +65,8 @@ EXPORT void *mremap(void *at, size_t bytes, size_t size, int flags, ...)
 	va_start(more, flags);
 	target = va_arg(more, void *);
 	va_end(more);
-	return (void *)result(
-		shim_mremap((uintptr_t)at, bytes, size, flags, (uintptr_t)target));
+	return (void *)result(shim_mremap((uintptr_t)at, bytes, size, flags,
+					  (uintptr_t)target));
 }
 
 EXPORT int madvise(void *at, size_t bytes, int advice)
@@ -113,7 +116,8 @@ static long ranged(long number, long a, long b, long c, long d)
 	const struct ranged *r = ranged_find(number);
 	long args[6] = {a, b, c, d, 0, 0};
 
-	return result(shim_ranged(number, args, (enum shim_effect)r->effect, r->hole));
+	return result(shim_ranged(number, args, (enum shim_effect)r->effect,
+				  r->hole));
 }
 
 EXPORT int mprotect(void *at, size_t bytes, int prot)
@@ -145,8 +149,8 @@ EXPORT int mlock(const void *at, size_t bytes)
 
 EXPORT int mlock2(const void *at, size_t bytes, unsigned flags)
 {
-	return (int)ranged(flags ? SYS_mlock2 : SYS_mlock, (long)at, (long)bytes,
-			   (long)flags, 0);
+	return (int)ranged(flags ? SYS_mlock2 : SYS_mlock, (long)at,
+			   (long)bytes, (long)flags, 0);
 }
 
 EXPORT int munlock(const void *at, size_t bytes)
@@ -167,7 +171,8 @@ EXPORT int mlockall(int flags)
 	return (int)result(lock_all(flags));
 }
 
-static long limit_set(long pid, long resource, const struct rlimit *set, void *old)
+static long limit_set(long pid, long resource, const struct rlimit *set,
+		      void *old)
 {
 	if (set && (pid == 0 || pid == raw6(SYS_getpid, 0, 0, 0, 0, 0, 0)))
 		shim_limit_set((int)resource, set->rlim_cur);
@@ -194,8 +199,15 @@ EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource,
 EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource,
 		     const struct rlimit64 *set, struct rlimit64 *old)
 {
-	return (int)result(
-		limit_set(pid, (long)resource, (const struct rlimit *)set, old));
+	return (int)result(limit_set(pid, (long)resource,
+				     (const struct rlimit *)set, old));
+}
+
+/* Calls of ours might not be among those that a filter lets pass. */
+static void filter_expect(void)
+{
+	shim_pool_dissolve(true);
+	shim_control_off();
 }
 
 static long process_control(const long a[6])
@@ -207,6 +219,8 @@ static long process_control(const long a[6])
 		shim_trace_left((uintptr_t)args[0], (size_t)args[1]);
 	if (a[0] == PR_SET_THP_DISABLE)
 		shim_pool_drop();
+	if (a[0] == PR_SET_SECCOMP)
+		filter_expect();
 	return raw6(SYS_prctl, a[0], a[1], a[2], a[3], a[4], 0);
 }
 
@@ -247,8 +261,8 @@ static long number_call(long number, const long a[6])
 
 	switch (number) {
 	case SYS_mmap:
-		return shim_mmap((uintptr_t)a[0], (size_t)a[1], (int)a[2], (int)a[3],
-				 (int)a[4], a[5]);
+		return shim_mmap((uintptr_t)a[0], (size_t)a[1], (int)a[2],
+				 (int)a[3], (int)a[4], a[5]);
 	case SYS_munmap:
 		return shim_munmap((uintptr_t)a[0], (size_t)a[1]);
 	case SYS_mremap:
@@ -267,7 +281,10 @@ static long number_call(long number, const long a[6])
 		return process_control(a);
 	case SYS_vmsplice:
 		return pages_splice(a);
-	case SYS_userfaultfd: /* wants to see the first touch of new memory */
+	case SYS_seccomp:
+		filter_expect();
+		break;
+	case SYS_userfaultfd:   /* wants to see the first touch of new memory */
 	case SYS_set_mempolicy: /* wants new memory elsewhere */
 		shim_pool_dissolve(true);
 		break;
@@ -276,7 +293,8 @@ static long number_call(long number, const long a[6])
 	}
 	r = ranged_find(number);
 	if (r)
-		return shim_ranged(number, a, (enum shim_effect)r->effect, r->hole);
+		return shim_ranged(number, a, (enum shim_effect)r->effect,
+				   r->hole);
 	return raw6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

@@ -35,12 +35,14 @@
 
 /* A range of addresses, cut at the borders of ours. */
 struct cut {
-	uintptr_t first, from, to, end; /* first <= from <= to <= end; from..to ours */
+	uintptr_t first, from, to,
+		end; /* first <= from <= to <= end; from..to ours */
 };
 
 static bool cut_make(struct cut *c, uintptr_t at, size_t bytes)
 {
-	size_t size = pcpi_load_acquire(&shim_range.bytes); /* pairs with shim_inside() */
+	/* pairs with pool_make(). */
+	size_t size = pcpi_load_acquire(&shim_range.bytes);
 	uintptr_t low = shim_range.base, high = low + size;
 
 	c->first = at;
@@ -84,29 +86,33 @@ static long kernel_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
 	/* A hole that a system call made behind our back. */
 	if (pcpi_unlikely(shim_inside((uintptr_t)r)))
 		shim_pool_claim(shim_pfn((uintptr_t)r),
-				shim_pfn((uintptr_t)r) + (uint32_t)shim_pages(bytes));
+				shim_pfn((uintptr_t)r) +
+					(uint32_t)shim_pages(bytes));
 	shim_advise_mapped((uintptr_t)r, bytes, prot, flags);
 	return r;
 }
 
 /* At an address of the range: fixed, or free as far as the program knows. */
-static long claimed_mmap(const struct cut *c, int prot, int flags, int fd, long offset)
+static long claimed_mmap(const struct cut *c, int prot, int flags, int fd,
+			 long offset)
 {
-	uint32_t first = shim_pfn(c->from), end = first + (uint32_t)((c->to - c->from) >>
-								  SHIM_PAGE_SHIFT);
+	uint32_t first = shim_pfn(c->from),
+		 end = first + (uint32_t)((c->to - c->from) >> SHIM_PAGE_SHIFT);
 	bool fresh = !shim_range_any_mapped(first, end);
 	long r = -ENOMEM;
 
 	shim_count(SHIM_CLAIMS);
 	if (shim_pool_claim(first, end))
 		r = raw_mmap(c->first, c->end - c->first, prot,
-			     (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, fd, offset);
+			     (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, fd,
+			     offset);
 	if (raw_failed(r) && fresh)
 		shim_range_unmap(first, end);
 	return r;
 }
 
-static long fixed_mmap(const struct cut *c, int prot, int flags, int fd, long offset)
+static long fixed_mmap(const struct cut *c, int prot, int flags, int fd,
+		       long offset)
 {
 	uint32_t first = shim_pfn(c->from);
 	uint32_t end = first + (uint32_t)((c->to - c->from) >> SHIM_PAGE_SHIFT);
@@ -130,8 +136,9 @@ static bool hint_grantable(const struct cut *c)
 	uint32_t first = shim_pfn(c->from);
 
 	return c->from == c->first && c->to == c->end &&
-	       !shim_range_any_mapped(first, first + (uint32_t)((c->to - c->from) >>
-								SHIM_PAGE_SHIFT));
+	       !shim_range_any_mapped(first,
+				      first + (uint32_t)((c->to - c->from) >>
+							 SHIM_PAGE_SHIFT));
 }
 
 static long hinted_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
@@ -156,7 +163,8 @@ static long hinted_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
 	return shim_mmap(0, bytes, prot, flags, fd, offset);
 }
 
-long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd, long offset)
+long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
+	       long offset)
 {
 	enum shim_mode mode = shim_mode();
 
@@ -228,10 +236,11 @@ long shim_madvise(uintptr_t at, size_t bytes, int advice)
 	if (c.first < c.from)
 		r = raw_madvise(c.first, c.from - c.first, advice);
 	if (r == 0 || r == -ENOMEM)
-		r = worse(r, shim_range_advise(first,
-					       first + (uint32_t)((c.to - c.from) >>
-								  SHIM_PAGE_SHIFT),
-					       advice));
+		r = worse(r,
+			  shim_range_advise(first,
+					    first + (uint32_t)((c.to - c.from) >>
+							       SHIM_PAGE_SHIFT),
+					    advice));
 	if ((r == 0 || r == -ENOMEM) && c.to < c.end)
 		r = worse(r, raw_madvise(c.to, c.end - c.to, advice));
 	return r;

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd, long offset);
+long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
+	       long offset);
 long shim_munmap(uintptr_t at, size_t bytes);
 long shim_mremap(uintptr_t at, size_t bytes, size_t size, int flags,
 		 uintptr_t target);
@@ -18,8 +19,8 @@ long shim_madvise(uintptr_t at, size_t bytes, int advice);
 /* Calls of which only the range matters to us: number and arguments are a system
  * call's, of which the first two are address and bytes. */
 enum shim_effect {
-	SHIM_LOOKS,   /* changes nothing that outlives the mapping */
-	SHIM_CHANGES, /* leaves a trace in the mapping */
+	SHIM_LOOKS,    /* changes nothing that outlives the mapping */
+	SHIM_CHANGES,  /* leaves a trace in the mapping */
 	SHIM_PROTECTS, /* the same, and the third argument is a protection */
 };
 

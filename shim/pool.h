@@ -31,7 +31,7 @@ struct shim_range {
 
 extern struct shim_range shim_range;
 
-/* Does the address lie in the range?  pairs with pool_publish(). */
+/* Does the address lie in the range?  pairs with pool_make(). */
 PCPI_INLINE bool shim_inside(uintptr_t at)
 {
 	size_t bytes = pcpi_load_acquire(&shim_range.bytes);

@@ -48,7 +48,8 @@ bool shim_range_any_mapped(uint32_t first, uint32_t end)
 
 /* Calls of `each` with every held extent that has pages in the range, until it returns
  * false. */
-static void extents_walk(uint32_t first, uint32_t end, bool (*each)(uint32_t head))
+static void extents_walk(uint32_t first, uint32_t end,
+			 bool (*each)(uint32_t head))
 {
 	for (uint32_t at = first; at < end;) {
 		uint32_t head = shim_extent_of(at);
@@ -179,7 +180,8 @@ static long part_unmap(uint32_t head, uint64_t w, uint32_t first, uint32_t end)
 	shim_count(SHIM_TAINTS);
 	r = raw_mmap(shim_at(first), (size_t)(end - first) << SHIM_PAGE_SHIFT,
 		     PROT_NONE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		     -1, 0);
 	if (raw_failed(r)) {
 		shim_head_set(head, w);
 		return r;
@@ -208,7 +210,8 @@ static long extent_unmap(uint32_t head, uint32_t first, uint32_t end,
 		return part_unmap(head, w, first, end);
 	if (w & SHIM_TAINTED)
 		return batch_add(b, head, UINT32_C(1) << shim_order(w));
-	shim_release(head, shim_order(w), pcpi_max(shim_high(w), shim_length(w)));
+	shim_release(head, shim_order(w),
+		     pcpi_max(shim_high(w), shim_length(w)));
 	return 0;
 }
 
@@ -299,7 +302,8 @@ long shim_range_advise(uint32_t first, uint32_t end, int advice)
 
 /* ---- In place ------------------------------------------------------------ */
 
-static bool extent_resize(uint32_t head, uint64_t w, uint32_t end, uint64_t pages)
+static bool extent_resize(uint32_t head, uint64_t w, uint32_t end,
+			  uint64_t pages)
 {
 	uint32_t length = shim_length(w), high;
 
@@ -310,9 +314,10 @@ static bool extent_resize(uint32_t head, uint64_t w, uint32_t end, uint64_t page
 	}
 	high = shim_high(w);
 	if (high > length)
-		__builtin_memset((void *)shim_at(end), 0,
-				 (size_t)(pcpi_min(high, (uint32_t)pages) - length)
-					 << SHIM_PAGE_SHIFT);
+		__builtin_memset(
+			(void *)shim_at(end), 0,
+			(size_t)(pcpi_min(high, (uint32_t)pages) - length)
+				<< SHIM_PAGE_SHIFT);
 	shim_head_set(head, shim_with_length(w, (uint32_t)pages));
 	return true;
 }

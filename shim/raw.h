@@ -85,8 +85,8 @@ static inline bool raw_failed(long r)
 	return (unsigned long)r > -4096ul;
 }
 
-static inline long raw_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
-			    long offset)
+static inline long raw_mmap(uintptr_t at, size_t bytes, int prot, int flags,
+			    int fd, long offset)
 {
 	return raw6(SYS_mmap, (long)at, (long)bytes, prot, flags, fd, offset);
 }
@@ -96,8 +96,8 @@ static inline long raw_munmap(uintptr_t at, size_t bytes)
 	return raw6(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0);
 }
 
-static inline long raw_mremap(uintptr_t at, size_t bytes, size_t size, int flags,
-			      uintptr_t target)
+static inline long raw_mremap(uintptr_t at, size_t bytes, size_t size,
+			      int flags, uintptr_t target)
 {
 	return raw6(SYS_mremap, (long)at, (long)bytes, (long)size, flags,
 		    (long)target, 0);

@@ -61,8 +61,8 @@ static long move_copy(const struct remap *m)
 static long move_away(const struct remap *m)
 {
 	size_t bytes = bytes_of(m->pages);
-	long away = raw_mremap(m->at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP,
-			       0);
+	long away = raw_mremap(m->at, bytes, bytes,
+			       MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);
 	long to;
 
 	if (raw_failed(away))
@@ -83,8 +83,8 @@ static long move_away(const struct remap *m)
  * hole is closed. */
 static long move_direct(const struct remap *m)
 {
-	long to = raw_mremap(m->at, bytes_of(m->pages), bytes_of(m->want), m->flags,
-			     m->target);
+	long to = raw_mremap(m->at, bytes_of(m->pages), bytes_of(m->want),
+			     m->flags, m->target);
 
 	if (raw_failed(to))
 		return to;
@@ -137,10 +137,11 @@ static bool refused(const struct remap *m, size_t bytes, size_t size)
 	int flags = m->flags;
 	int known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-	if ((flags & ~known) || m->at % SHIM_PAGE_BYTES || size == 0 || bytes == 0 ||
-	    bytes_of(m->want) < size)
+	if ((flags & ~known) || m->at % SHIM_PAGE_BYTES || size == 0 ||
+	    bytes == 0 || bytes_of(m->want) < size)
 		return true;
-	if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) && !(flags & MREMAP_MAYMOVE))
+	if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) &&
+	    !(flags & MREMAP_MAYMOVE))
 		return true;
 	if ((flags & MREMAP_DONTUNMAP) && m->pages != m->want)
 		return true;
@@ -173,7 +174,8 @@ static long remap_inside(struct remap *m)
 	return m->flags & MREMAP_MAYMOVE ? move(m) : -ENOMEM;
 }
 
-long shim_mremap(uintptr_t at, size_t bytes, size_t size, int flags, uintptr_t target)
+long shim_mremap(uintptr_t at, size_t bytes, size_t size, int flags,
+		 uintptr_t target)
 {
 	struct remap m = {
 		.at = at,

@@ -125,8 +125,8 @@ static uint32_t block_clean(uint32_t pfn, unsigned order, bool cold)
 	uint8_t *bytes = &shim_range.pages[pfn];
 
 	while (at < pages) {
-		uint8_t *found =
-			__builtin_memchr(bytes + at, SHIM_PAGE_DIRTY, pages - at);
+		uint8_t *found = __builtin_memchr(bytes + at, SHIM_PAGE_DIRTY,
+						  pages - at);
 		uint32_t from = at;
 
 		if (!found)
@@ -153,8 +153,8 @@ static uint64_t cold_flag(uint32_t pfn, unsigned order)
 }
 
 /* A clean extent and its word, LIVE; PCPI_NO_PFN when there is none. */
-static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length, bool probe,
-					uint64_t *word)
+static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
+					bool probe, uint64_t *word)
 {
 	bool cold = probe || !shim_class_keeps(&shim_classes[order], order);
 	enum shim_zone_id zone = zone_for(order, cold);
@@ -175,9 +175,9 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length, bool pr
 static PCPI_COLD bool slots_due(struct shim_slots *s, unsigned order)
 {
 	const struct shim_class *c = &shim_classes[order];
+	/* relaxed: a decision that is one call late is as good. */
 	bool probe = order > SHIM_ALWAYS_WARM &&
-		     pcpi_load_relaxed(&c->heat) == SHIM_WARM &&
-		     s->takes > 0; /* relaxed: classes.h */
+		     pcpi_load_relaxed(&c->heat) == SHIM_WARM;
 
 	/* relaxed: a shard's threads may disagree about when. */
 	pcpi_store_relaxed(&s->countdown, shim_class_interval(c, order));
@@ -186,8 +186,8 @@ static PCPI_COLD bool slots_due(struct shim_slots *s, unsigned order)
 }
 
 /* An extent out of a slot and its word, LIVE. */
-static inline uint32_t take_fast(struct shim_slots *s, unsigned order, uint32_t length,
-				 bool probe, uint64_t *word)
+static inline uint32_t take_fast(struct shim_slots *s, unsigned order,
+				 uint32_t length, bool probe, uint64_t *word)
 {
 	uint32_t pfn = shim_slots_take(s), high;
 
@@ -204,7 +204,7 @@ static inline uint32_t take_fast(struct shim_slots *s, unsigned order, uint32_t 
 	if (high) {
 		uint32_t clear = pcpi_min(high, length);
 
-		pcpi_fetch_add_relaxed(&s->cleared_pages, clear); /* relaxed: a count */
+		pcpi_counter_add(&s->cleared_pages, clear);
 		memory_clear(pfn, clear);
 	}
 	pcpi_counter_inc(&s->hits);
@@ -249,7 +249,8 @@ uint32_t shim_resident(uintptr_t at, uint64_t pages, uint32_t *seen)
 
 	*seen = 0;
 	for (uint64_t first = 0; first < pages; first += step) {
-		uint32_t look = (uint32_t)pcpi_min((uint64_t)LOOK_PAGES, pages - first);
+		uint32_t look =
+			(uint32_t)pcpi_min((uint64_t)LOOK_PAGES, pages - first);
 
 		if (raw_failed(raw_mincore(at + (first << SHIM_PAGE_SHIFT),
 					   (size_t)look << SHIM_PAGE_SHIFT, vec)))
@@ -265,7 +266,8 @@ uint32_t shim_resident(uintptr_t at, uint64_t pages, uint32_t *seen)
 static void memory_keep(uint32_t pfn, uint32_t pages)
 {
 	if (pages >= LEND_PAGES)
-		raw_madvise(shim_at(pfn), (size_t)pages << SHIM_PAGE_SHIFT, MADV_FREE);
+		raw_madvise(shim_at(pfn), (size_t)pages << SHIM_PAGE_SHIFT,
+			    MADV_FREE);
 	shim_pool_retain(pages);
 }
 

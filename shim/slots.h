@@ -44,7 +44,7 @@ PCPI_INLINE unsigned shim_slots_depth(unsigned order)
 	return order <= SHIM_UNIT_ORDER
 		       ? SHIM_SLOTS
 		       : pcpi_max(1u, (unsigned)SHIM_SLOTS >>
-				  (order - SHIM_UNIT_ORDER));
+					      (order - SHIM_UNIT_ORDER));
 }
 
 /* An extent, now the caller's, or PCPI_NO_PFN. */
@@ -62,7 +62,8 @@ PCPI_INLINE uint32_t shim_slots_take(struct shim_slots *s)
 }
 
 /* False when all slots are taken. */
-PCPI_INLINE bool shim_slots_put(struct shim_slots *s, unsigned order, uint32_t pfn)
+PCPI_INLINE bool shim_slots_put(struct shim_slots *s, unsigned order,
+				uint32_t pfn)
 {
 	unsigned depth = shim_slots_depth(order);
 

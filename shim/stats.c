@@ -77,7 +77,8 @@ static void put_class(struct text *t, unsigned order)
 		/* relaxed: counts. */
 		takes += pcpi_load_relaxed(&shim_slots[order][i].takes);
 		hits += pcpi_load_relaxed(&shim_slots[order][i].hits);
-		cleared += pcpi_load_relaxed(&shim_slots[order][i].cleared_pages);
+		cleared +=
+			pcpi_load_relaxed(&shim_slots[order][i].cleared_pages);
 	}
 	if (!takes)
 		return;
@@ -89,6 +90,7 @@ static void put_class(struct text *t, unsigned order)
 	put_number(t, hits);
 	put(t, " cleared_pages ");
 	put_number(t, cleared);
+	/* relaxed: a decision that may change meanwhile. */
 	put(t, heats[pcpi_load_relaxed(&shim_classes[order].heat) % 3]);
 	put(t, "\n");
 }
@@ -107,7 +109,8 @@ static void text_make(struct text *t)
 	put_line(t, "returned_bytes", n.returned_bytes);
 	for (int i = 0; i < SHIM_COUNTERS; i++)
 		/* relaxed: a count. */
-		put_line(t, counter_names[i], pcpi_load_relaxed(&shim_counters[i]));
+		put_line(t, counter_names[i],
+			 pcpi_load_relaxed(&shim_counters[i]));
 	for (unsigned order = 0; order < SHIM_ORDERS; order++)
 		put_class(t, order);
 }
@@ -119,7 +122,8 @@ static void name_make(struct text *t, const char *pattern)
 		char one[2] = {*pattern, '\0'};
 
 		if (pattern[0] == '%' && pattern[1] == 'p') {
-			put_number(t, (uint64_t)raw6(SYS_getpid, 0, 0, 0, 0, 0, 0));
+			put_number(t,
+				   (uint64_t)raw6(SYS_getpid, 0, 0, 0, 0, 0, 0));
 			pattern++;
 		} else {
 			put(t, one);
@@ -144,8 +148,8 @@ void shim_stats_write(void)
 		put(&text, "pcpalloc-preload: PCPA_PRELOAD_STATS: cannot open ");
 		put(&text, name.bytes);
 		put(&text, "\n");
-		raw6(SYS_write, STDERR_FILENO, (long)text.bytes, (long)text.used, 0, 0,
-		     0);
+		raw6(SYS_write, STDERR_FILENO, (long)text.bytes,
+		     (long)text.used, 0, 0, 0);
 		return;
 	}
 	raw6(SYS_write, fd, (long)text.bytes, (long)text.used, 0, 0, 0);

@@ -34,7 +34,8 @@ static inline uint32_t shim_extent_of(uint32_t pfn)
 		uint32_t head = pfn & ~((UINT32_C(1) << order) - 1);
 		uint64_t w;
 
-		if (order > 0 && head == (pfn & ~((UINT32_C(1) << (order - 1)) - 1)))
+		if (order > 0 &&
+		    head == (pfn & ~((UINT32_C(1) << (order - 1)) - 1)))
 			continue; /* the same page as before */
 		w = shim_head(head);
 		if (w && shim_held(w) &&

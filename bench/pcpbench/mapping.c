@@ -40,7 +40,8 @@ static char *stay;
 
 static _Noreturn void die(const char *what)
 {
-	fprintf(stderr, "pcpbench: %s: %s: %s\n", BENCH_NAME, what, strerror(errno));
+	fprintf(stderr, "pcpbench: %s: %s: %s\n", BENCH_NAME, what,
+		strerror(errno));
 	exit(1);
 }
 

@@ -98,12 +98,14 @@ static void page_check(struct thread *t, const struct region *r, unsigned i,
 		return;
 	for (unsigned w = 0; w < WORDS; w++)
 		if (words[w] != p->word)
-			differ(t, "after %s: %p: page %u of %u, word %u: %#lx, not %#lx",
+			differ(t,
+			       "after %s: %p: page %u of %u, word %u: %#lx, not %#lx",
 			       after, (void *)r->at, i, r->pages, w,
 			       (unsigned long)words[w], (unsigned long)p->word);
 }
 
-static void region_check(struct thread *t, const struct region *r, const char *after)
+static void region_check(struct thread *t, const struct region *r,
+			 const char *after)
 {
 	for (unsigned i = 0; i < r->pages; i++)
 		page_check(t, r, i, after);
@@ -124,7 +126,8 @@ static void region_fill(struct thread *t, struct region *r)
 		struct page *p = &r->page[i];
 		uint64_t *words = (uint64_t *)page_at(r, i);
 
-		if (!p->mapped || !(p->prot & PROT_WRITE) || random_below(t, every))
+		if (!p->mapped || !(p->prot & PROT_WRITE) ||
+		    random_below(t, every))
 			continue;
 		p->word = ++t->words << 8 | t->number | 0x80;
 		for (unsigned w = 0; w < WORDS; w++)
@@ -147,7 +150,8 @@ static unsigned part(struct thread *t, const struct region *r, unsigned *first)
 static bool all(const struct region *r, unsigned first, unsigned n, int prot)
 {
 	for (unsigned i = first; i < first + n; i++)
-		if (!r->page[i].mapped || (prot != -1 && r->page[i].prot != prot))
+		if (!r->page[i].mapped ||
+		    (prot != -1 && r->page[i].prot != prot))
 			return false;
 	return true;
 }
@@ -191,7 +195,8 @@ static void call_unmap_part(struct thread *t, struct region *r)
 		return;
 	if (first > 0 && first + n < r->pages)
 		n = r->pages - first;
-	demand(t, munmap(page_at(r, first), (size_t)n * PAGE) == 0, "munmap of a part");
+	demand(t, munmap(page_at(r, first), (size_t)n * PAGE) == 0,
+	       "munmap of a part");
 	if (first == 0) {
 		r->at = page_at(r, n);
 		memmove(r->page, r->page + n, (r->pages - n) * sizeof(*r->page));
@@ -202,11 +207,13 @@ static void call_unmap_part(struct thread *t, struct region *r)
 
 static void call_protect(struct thread *t, struct region *r)
 {
-	static const int prots[] = {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE};
+	static const int prots[] = {PROT_NONE, PROT_READ,
+				    PROT_READ | PROT_WRITE};
 	int prot = prots[random_below(t, 3)];
 	unsigned first, n = part(t, r, &first);
 
-	demand(t, mprotect(page_at(r, first), (size_t)n * PAGE, prot) == 0, "mprotect");
+	demand(t, mprotect(page_at(r, first), (size_t)n * PAGE, prot) == 0,
+	       "mprotect");
 	for (unsigned i = first; i < first + n; i++)
 		r->page[i].prot = prot;
 	region_check(t, r, "mprotect");
@@ -217,7 +224,8 @@ static void call_discard(struct thread *t, struct region *r)
 	unsigned first, n = part(t, r, &first);
 
 	munlock(r->at, (size_t)r->pages * PAGE); /* it refuses locked pages */
-	demand(t, madvise(page_at(r, first), (size_t)n * PAGE, MADV_DONTNEED) == 0,
+	demand(t,
+	       madvise(page_at(r, first), (size_t)n * PAGE, MADV_DONTNEED) == 0,
 	       "MADV_DONTNEED");
 	for (unsigned i = first; i < first + n; i++)
 		r->page[i].word = 0;
@@ -245,7 +253,8 @@ static void call_remap(struct thread *t, struct region *r)
 	/* The kernel moves and grows what is one area. */
 	if (pages > old && !all(r, 0, old, PROT_READ | PROT_WRITE))
 		return;
-	at = mremap(r->at, (size_t)old * PAGE, (size_t)pages * PAGE, MREMAP_MAYMOVE);
+	at = mremap(r->at, (size_t)old * PAGE, (size_t)pages * PAGE,
+		    MREMAP_MAYMOVE);
 	if (at == MAP_FAILED && errno == EFAULT && pages > old)
 		return; /* several areas, of the same protection */
 	demand(t, at != MAP_FAILED, "mremap");
@@ -258,8 +267,9 @@ static void call_remap(struct thread *t, struct region *r)
 
 static void call_attribute(struct thread *t, struct region *r)
 {
-	static const int advices[] = {MADV_DONTDUMP, MADV_RANDOM, MADV_NOHUGEPAGE,
-				      MADV_HUGEPAGE, MADV_SEQUENTIAL};
+	static const int advices[] = {MADV_DONTDUMP, MADV_RANDOM,
+				      MADV_NOHUGEPAGE, MADV_HUGEPAGE,
+				      MADV_SEQUENTIAL};
 	unsigned first, n = part(t, r, &first);
 	int advice = advices[random_below(t, 5)];
 
@@ -358,7 +368,8 @@ int main(int argc, char **argv)
 		seed = strtoul(argv[2], NULL, 10);
 	for (unsigned i = 0; i < THREADS; i++) {
 		threads[i].number = i;
-		threads[i].random = (seed * THREADS + i + 1) * 0x9e3779b97f4a7c15u;
+		threads[i].random =
+			(seed * THREADS + i + 1) * 0x9e3779b97f4a7c15u;
 		if (pthread_create(&threads[i].id, NULL, run, &threads[i]))
 			return 2;
 	}
