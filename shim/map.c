@@ -28,6 +28,7 @@
 #include "bits.h"
 #include "control.h"
 #include "range.h"
+#include "mem.h"
 #include "raw.h"
 #include "serve.h"
 #include "stats.h"
@@ -285,7 +286,7 @@ long shim_ranged(long number, const long args[6], enum shim_effect effect,
 	/* As far as the hole, as the kernel does. */
 	if (effect == SHIM_PROTECTS && c.from + mapped > c.first && mapped) {
 		shim_range_taint(first, first + mapped);
-		__builtin_memcpy(cutted, args, sizeof(cutted));
+		shim_copy(cutted, args, sizeof(cutted));
 		cutted[1] = (long)(shim_at(first + mapped) - c.first);
 		raw_call(number, cutted);
 	}

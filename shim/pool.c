@@ -45,6 +45,7 @@
 #endif
 #include "pool_core.h"
 
+#include "mem.h"
 #include "raw.h"
 #include "slots.h"
 #include "table.h"
@@ -292,7 +293,7 @@ static void parked_settle_locked(void)
 void shim_pool_give(uint32_t pfn, unsigned order, uint32_t high)
 {
 	if (high) {
-		__builtin_memset(&shim_range.pages[pfn], SHIM_PAGE_DIRTY, high);
+		shim_fill(&shim_range.pages[pfn], SHIM_PAGE_DIRTY, high);
 		shim_pool_retain(high);
 	}
 	if (!shim_pool_lock()) {

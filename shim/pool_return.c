@@ -19,6 +19,7 @@
 
 #include <time.h>
 
+#include "mem.h"
 #include "raw.h"
 #include "slots.h"
 
@@ -37,8 +38,8 @@ static uint32_t dirty_unit_take(uint32_t *unit)
 			&shim_pool.zones[shim_pool_zone(pfn)].big;
 
 		if (pcpi_buddy_is_free(big, *unit) &&
-		    __builtin_memchr(&shim_range.pages[pfn], SHIM_PAGE_DIRTY,
-				     SHIM_UNIT_PAGES)) {
+		    shim_find(&shim_range.pages[pfn], SHIM_PAGE_DIRTY,
+			      SHIM_UNIT_PAGES) < SHIM_UNIT_PAGES) {
 			pcpi_buddy_range_take(big, *unit, 1);
 			found = (*unit)++;
 			break;
@@ -55,7 +56,7 @@ static uint32_t pages_clean(uint32_t pfn, uint32_t pages)
 
 	for (uint32_t i = 0; i < pages; i++)
 		dirty += shim_range.pages[pfn + i] & SHIM_PAGE_DIRTY;
-	__builtin_memset(&shim_range.pages[pfn], 0, pages);
+	shim_fill(&shim_range.pages[pfn], 0, pages);
 	return dirty;
 }
 

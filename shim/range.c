@@ -22,6 +22,7 @@
 
 #include <errno.h>
 
+#include "mem.h"
 #include "raw.h"
 #include "serve.h"
 #include "stats.h"
@@ -115,7 +116,7 @@ static long batch_settle(struct batch *b)
 		if (r < 0) {
 			shim_head_set(at, shim_with_kind(w, SHIM_LIVE));
 		} else {
-			__builtin_memset(&shim_range.pages[at], 0, pages);
+			shim_fill(&shim_range.pages[at], 0, pages);
 			shim_pool_give(at, order, 0);
 		}
 		at += pages;
@@ -267,7 +268,7 @@ static long run_advise(uint32_t first, uint32_t end, int advice)
 			return 0;
 		if (advice == MADV_DONTNEED) {
 			shim_count(SHIM_PURGES);
-			__builtin_memset((void *)shim_at(first), 0, bytes);
+			shim_fill((void *)shim_at(first), 0, bytes);
 			return 0;
 		}
 	}
@@ -314,10 +315,9 @@ static bool extent_resize(uint32_t head, uint64_t w, uint32_t end,
 	}
 	high = shim_high(w);
 	if (high > length)
-		__builtin_memset(
-			(void *)shim_at(end), 0,
-			(size_t)(pcpi_min(high, (uint32_t)pages) - length)
-				<< SHIM_PAGE_SHIFT);
+		shim_fill((void *)shim_at(end), 0,
+			  (size_t)(pcpi_min(high, (uint32_t)pages) - length)
+				  << SHIM_PAGE_SHIFT);
 	shim_head_set(head, shim_with_length(w, (uint32_t)pages));
 	return true;
 }

@@ -8,7 +8,7 @@
  *                      else the kernel moves the pages away: first as they are, with
  *                      MREMAP_DONTUNMAP, so that the range never has a hole into
  *                      which another thread's mapping could fall; then it grows them
- *                      outside
+ *                      outside; several areas are copied
  *   fixed              the same, onto the target, which is claimed if it is ours
  *
  * Failure: the kernel's errno, and both ranges as before, but that a target of
@@ -24,6 +24,7 @@
 
 #include "bits.h"
 #include "range.h"
+#include "mem.h"
 #include "raw.h"
 #include "serve.h"
 #include "stats.h"
@@ -51,8 +52,35 @@ static long move_copy(const struct remap *m)
 
 	if (raw_failed(to))
 		return to;
-	__builtin_memcpy((void *)to, (void *)m->at, bytes_of(m->pages));
+	shim_copy((void *)to, (void *)m->at, bytes_of(m->pages));
 	shim_range_unmap(m->first, m->end);
+	return to;
+}
+
+/* What is one mapping to the program may be several areas to the kernel, which then
+ * moves none: neighbours that were replaced at different times, after a fork, don't
+ * merge.  Plain memory is copied; of other memory the program may have made several
+ * areas itself. */
+static long move_areas(const struct remap *m)
+{
+	bool fixed = m->flags & MREMAP_FIXED;
+	long to;
+
+	if (!shim_range_plain(m->first, m->end))
+		return -EFAULT;
+	to = raw_mmap(fixed ? m->target : 0, bytes_of(m->want),
+		      PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1,
+		      0);
+
+	if (raw_failed(to))
+		return to;
+	shim_copy((void *)to, (void *)m->at, bytes_of(m->pages));
+	shim_count(SHIM_MOVES);
+	if (m->flags & MREMAP_DONTUNMAP)
+		raw_madvise(m->at, bytes_of(m->pages), MADV_DONTNEED);
+	else
+		shim_range_unmap(m->first, m->end);
 	return to;
 }
 
@@ -106,6 +134,8 @@ static long move(const struct remap *m)
 	    shim_range_plain(m->first, m->end))
 		return move_copy(m);
 	r = move_away(m);
+	if (r == -EFAULT)
+		return move_areas(m);
 	return r == -EINVAL ? move_direct(m) : r;
 }
 
@@ -157,9 +187,12 @@ static long remap_inside(struct remap *m)
 		return -EFAULT;
 	if ((m->flags & MREMAP_FIXED) && !target_claim(m))
 		return -ENOMEM;
-	if (m->flags & MREMAP_DONTUNMAP)
-		return raw_mremap(m->at, bytes_of(m->pages), bytes_of(m->want),
-				  m->flags, m->target);
+	if (m->flags & MREMAP_DONTUNMAP) {
+		long r = raw_mremap(m->at, bytes_of(m->pages),
+				    bytes_of(m->want), m->flags, m->target);
+
+		return r == -EFAULT ? move_areas(m) : r;
+	}
 	if (m->flags & MREMAP_FIXED)
 		return move(m);
 	if (m->want == m->pages)

@@ -32,6 +32,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "mem.h"
 #include "raw.h"
 #include "slots.h"
 #include "stats.h"
@@ -73,7 +74,7 @@ static void stream_clear(uintptr_t at, size_t bytes)
 	}
 	_mm_sfence();
 #else
-	__builtin_memset((void *)at, 0, bytes);
+	shim_fill((void *)at, 0, bytes);
 #endif
 }
 
@@ -84,7 +85,7 @@ static void memory_clear(uint32_t pfn, uint32_t pages)
 	if (pages > STREAM_PAGES)
 		stream_clear(shim_at(pfn), bytes);
 	else
-		__builtin_memset((void *)shim_at(pfn), 0, bytes);
+		shim_fill((void *)shim_at(pfn), 0, bytes);
 }
 
 /* Gives the memory of the extent's first pages back.  False: it is as it was. */
@@ -125,17 +126,15 @@ static uint32_t block_clean(uint32_t pfn, unsigned order, bool cold)
 	uint8_t *bytes = &shim_range.pages[pfn];
 
 	while (at < pages) {
-		uint8_t *found = __builtin_memchr(bytes + at, SHIM_PAGE_DIRTY,
-						  pages - at);
-		uint32_t from = at;
+		uint32_t from;
 
-		if (!found)
-			break;
-		from = at = (uint32_t)(found - bytes);
+		at += shim_find(bytes + at, SHIM_PAGE_DIRTY, pages - at);
+		from = at;
 		while (at < pages && bytes[at] == SHIM_PAGE_DIRTY)
 			bytes[at++] = 0;
 		dirty += at - from;
-		if (!cold || !memory_discard(pfn + from, at - from))
+		if (at > from &&
+		    (!cold || !memory_discard(pfn + from, at - from)))
 			memory_clear(pfn + from, at - from);
 	}
 	if (dirty)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_table.c - which extent a page is part of, and what of it is mapped, over tables
- * of its own.
+ * of its own; and the words of mem.h.
  */
 #include <criterion/criterion.h>
 
+#include "mem.h"
 #include "table.h"
 
 enum { PAGES = 2 * SHIM_WINDOW_PAGES };
@@ -109,4 +110,38 @@ Test(table, entering_makes_busy_and_refuses_what_is_gone)
 	cr_assert_eq(shim_kind(shim_head(16)), SHIM_BUSY);
 	shim_head_set(16, shim_word(SHIM_FREE, 4, 0, 10));
 	cr_assert_eq(shim_extent_enter(16), 0);
+}
+
+Test(mem, find_is_a_search_byte_by_byte)
+{
+	static _Alignas(8) uint8_t at[64];
+
+	for (uint32_t from = 0; from < 16; from++)
+		for (uint32_t n = 0; n <= 40; n++) {
+			cr_assert_eq(shim_find(at + from, 1, n), n);
+			for (uint32_t k = 0; k < 48; k++) {
+				at[from + k] = 1;
+				cr_assert_eq(shim_find(at + from, 1, n),
+					     k < n ? k : n);
+				at[from + k] = 0;
+			}
+		}
+}
+
+Test(mem, fill_and_copy_stay_within_bounds)
+{
+	unsigned char a[64] = {0}, b[64] = {0};
+
+	for (size_t n = 0; n < 48; n++) {
+		shim_fill(a, 0, sizeof(a));
+		shim_fill(b, 9, sizeof(b));
+		shim_fill(a + 8, 7, n);
+		shim_copy(b + 8, a + 8, n);
+		for (size_t i = 0; i < sizeof(a); i++) {
+			bool in = i >= 8 && i < 8 + n;
+
+			cr_assert_eq(a[i], in ? 7 : 0);
+			cr_assert_eq(b[i], in ? 7 : 9);
+		}
+	}
 }
