@@ -304,6 +304,8 @@ void shim_pool_give(uint32_t pfn, unsigned order, uint32_t high)
 	pcpi_store_relaxed(&shim_range.heads[pfn], UINT64_C(0));
 	give_locked(pfn, order);
 	shim_pool_unlock();
+	if (pcpi_unlikely(high && shim_pool_full(0)))
+		shim_pool_press();
 }
 
 /* ---- Claims -------------------------------------------------------------- */

@@ -35,6 +35,7 @@ struct shim_pool {
 	uint32_t *cookie;               /* f: what it points to: a */
 	uint64_t limit_pages;    /* f: of what is kept free with memory */
 	int64_t retained_pages;  /* a */
+	int64_t press_pages;     /* a: kept, when it is worth trying again */
 	uint64_t returned_pages; /* a: given back so far */
 	struct shim_zone zones[SHIM_ZONES]; /* P */
 	uint16_t *used;       /* P: pages handed out, for small's units */
@@ -52,6 +53,9 @@ extern struct shim_pool shim_pool;
 bool shim_pool_lock(void);
 bool shim_pool_lock_long(void);
 void shim_pool_unlock(void);
+
+/* More is kept than may be: gives half of it back, as far as it is whole units. */
+void shim_pool_press(void);
 
 /* All that is known of the range is forgotten: what is in it is the kernel's. */
 void shim_range_forget(void);

@@ -3,8 +3,9 @@
  * pool_range.c - the reservation, made once, and the tables beside it.
  *
  * Address space only: what is never touched costs nothing.  Nothing is reserved in a
- * program whose address space or data is limited, where it would count against the
- * program, nor without a way to tell a child (pool.c).
+ * program whose address space or data is limited, nor with vm.overcommit_memory=2,
+ * where it would count against the program, nor without a way to tell a child
+ * (pool.c).
  *
  * Cost: some twenty system calls at the first mapping that is served.
  * Failure: there is no range, and the kernel serves; once and for all.
@@ -113,6 +114,26 @@ static bool limited(int resource)
 	return !raw_failed(r) && limit.rlim_cur != RLIM_INFINITY;
 }
 
+/* Does the kernel count what is promised, not what is touched?  Then a promise of
+ * twice what the machine has is refused. */
+static bool promises_counted(void)
+{
+	struct sysinfo info;
+	size_t bytes;
+	long at;
+
+	if (raw_failed(raw6(SYS_sysinfo, (long)&info, 0, 0, 0, 0, 0)))
+		return true;
+	bytes = shim_round_page(2 * (info.totalram + info.totalswap) *
+				info.mem_unit);
+	at = raw_mmap(0, bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (raw_failed(at))
+		return true;
+	raw_munmap((uintptr_t)at, bytes);
+	return false;
+}
+
 static uint64_t keep_pages(void)
 {
 	struct sysinfo info;
@@ -129,7 +150,7 @@ static bool pool_make(void)
 	size_t bytes;
 
 	/* What we keep would count against the program. */
-	if (limited(RLIMIT_AS) || limited(RLIMIT_DATA))
+	if (limited(RLIMIT_AS) || limited(RLIMIT_DATA) || promises_counted())
 		return false;
 	shim_range.base = range_reserve(&bytes);
 	if (!shim_range.base)

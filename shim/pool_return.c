@@ -3,6 +3,7 @@
  * pool_return.c - memory back to the kernel, and the end of a pool.
  *
  *   trim      free units of 2 MiB that were touched lose their memory, and stay free
+ *   press     the same down to half of the bound, when more than that is kept
  *   tick      at most once a second: half of what is kept, and the slots of large
  *             classes that nobody took from.  It is asked for by calls that come
  *             anyway, as there is no thread: a program that maps nothing any more
@@ -78,6 +79,22 @@ void shim_pool_trim(uint64_t keep)
 		}
 		shim_pool_give(pfn, SHIM_UNIT_ORDER, 0);
 	}
+}
+
+void shim_pool_press(void)
+{
+	/* 16 MiB: the units were looked at not long ago. */
+	enum { AGAIN_PAGES = 1 << 12 };
+	/* relaxed: counts. */
+	int64_t kept = pcpi_load_relaxed(&shim_pool.retained_pages);
+
+	if (kept <
+	    pcpi_load_relaxed(&shim_pool.press_pages)) /* relaxed: the same */
+		return;
+	shim_pool_trim(shim_pool.limit_pages / 2);
+	/* relaxed: counts. */
+	kept = pcpi_load_relaxed(&shim_pool.retained_pages) + AGAIN_PAGES;
+	pcpi_store_relaxed(&shim_pool.press_pages, kept);
 }
 
 void shim_pool_tick(void)
