@@ -304,15 +304,20 @@ static PCPI_NOINLINE void extent_measure(uint32_t pfn, uint64_t w)
 }
 
 /* Is the mapping as it was handed out?  Asks the kernel, who refuses the one for a
- * hole or a file and the other for what can't be written to. */
-static bool extent_intact(uint32_t pfn, uint32_t length)
+ * hole or a file and the other for what can't be written to.  Where nothing was
+ * touched nothing shall be now: access is just given again. */
+static bool extent_intact(uint32_t pfn, uint32_t length, bool touched)
 {
 	uintptr_t at = shim_at(pfn);
 	size_t bytes = (size_t)length << SHIM_PAGE_SHIFT;
 	size_t look = length <= LOOK_WHOLE_PAGES ? bytes : SHIM_PAGE_BYTES;
 
-	return !raw_failed(raw_madvise(at, bytes, MADV_FREE)) &&
-	       !raw_failed(raw_madvise(at, look, MADV_POPULATE_WRITE)) &&
+	if (raw_failed(raw_madvise(at, bytes, MADV_FREE)))
+		return false;
+	if (!touched)
+		return !raw_failed(
+			raw_mprotect(at, bytes, PROT_READ | PROT_WRITE));
+	return !raw_failed(raw_madvise(at, look, MADV_POPULATE_WRITE)) &&
 	       !raw_failed(raw_madvise(at + bytes - look, look,
 				       MADV_POPULATE_WRITE));
 }
@@ -340,6 +345,7 @@ bool shim_take_back(uint32_t pfn, uint64_t pages)
 	uint64_t w = shim_head(pfn);
 	unsigned order = shim_order(w);
 	uint32_t high;
+	bool keeps;
 
 	if (shim_kind(w) != SHIM_LIVE || (w & SHIM_TAINTED) ||
 	    shim_length(w) != pages)
@@ -350,13 +356,14 @@ bool shim_take_back(uint32_t pfn, uint64_t pages)
 		return false;
 	if (w & SHIM_COLD)
 		extent_measure(pfn, w);
+	keeps = shim_class_keeps(&shim_classes[order], order);
 	if (pcpi_unlikely(look_due(order)) &&
-	    !extent_intact(pfn, shim_length(w))) {
+	    !extent_intact(pfn, shim_length(w), keeps)) {
 		extent_lost(pfn, order);
 		return true;
 	}
 	high = pcpi_max(shim_high(w), shim_length(w));
-	if (!shim_class_keeps(&shim_classes[order], order)) {
+	if (!keeps) {
 		bool small_huge = order < SHIM_UNIT_ORDER &&
 				  shim_pool_zone(pfn) == SHIM_HUGE;
 
