@@ -194,6 +194,63 @@ const struct bench_workload_info bench_workloads[BENCH_WORKLOADS] = {
 		.most_reps = 7,
 		.second = "cached_pages_after",
 	},
+	[BENCH_FAULT4K] = {
+		.name = "fault4k",
+		.unit = "ns/round",
+		.what = "4 KiB mapped, written, unmapped",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
+	[BENCH_FAULT64K] = {
+		.name = "fault64k",
+		.unit = "ns/round",
+		.what = "64 KiB mapped, each page written, unmapped",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
+	[BENCH_FAULT2M] = {
+		.name = "fault2m",
+		.unit = "ns/round",
+		.what = "2 MiB mapped, each page written, unmapped",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
+	[BENCH_FAULT128M] = {
+		.name = "fault128m",
+		.unit = "ns/round",
+		.what = "128 MiB mapped, each page written, unmapped",
+		.threads = 1,
+		.least_heap_mib = 16,
+		.most_reps = 11,
+	},
+	[BENCH_MAP4K] = {
+		.name = "map4k",
+		.unit = "ns/round",
+		.what = "4 KiB mapped and unmapped, never touched",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
+	[BENCH_MAP2M] = {
+		.name = "map2m",
+		.unit = "ns/round",
+		.what = "2 MiB mapped and unmapped, never touched",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
+	[BENCH_MAP128M] = {
+		.name = "map128m",
+		.unit = "ns/round",
+		.what = "128 MiB mapped and unmapped, never touched",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
+	[BENCH_DONTNEED] = {
+		.name = "dontneed",
+		.unit = "ns/round",
+		.what = "a page of 4 MiB written, MADV_DONTNEED",
+		.threads = 1,
+		.least_heap_mib = 16,
+	},
 };
 
 /* Why each setting: README.md, "Tuned". */
@@ -269,6 +326,15 @@ const struct bench_allocator_info bench_allocators[BENCH_ALLOCATORS] = {
 		     "glibc.malloc.hugetlb=1"},
 	{.name = "kernel", .what = "the list buddy behind one lock"},
 	{.name = "mmap", .what = "mmap, populated, and munmap"},
+	{.name = "system", .what = "mappings: the kernel's calls", .mappings = true},
+	{.name = "system-huge",
+	 .what = "the same, MADV_HUGEPAGE from 2 MiB",
+	 .worker = "system",
+	 .settings = "PCPBENCH_HUGE=1",
+	 .mappings = true},
+	{.name = "preload",
+	 .what = "the same calls with libpcpalloc-preload.so",
+	 .mappings = true},
 };
 
 int bench_workload_find(const char *name)

@@ -35,6 +35,14 @@ enum bench_workload {
 	BENCH_LATENCY_MIXED8,
 	BENCH_THREADS_SHORT,
 	BENCH_THREADS,
+	BENCH_FAULT4K,
+	BENCH_FAULT64K,
+	BENCH_FAULT2M,
+	BENCH_FAULT128M,
+	BENCH_MAP4K,
+	BENCH_MAP2M,
+	BENCH_MAP128M,
+	BENCH_DONTNEED,
 	BENCH_WORKLOADS
 };
 
@@ -49,7 +57,7 @@ struct bench_workload_info {
 	const char *second;      /* JSON name of its second figure, or NULL */
 };
 
-enum { BENCH_ALLOCATORS = 20 };
+enum { BENCH_ALLOCATORS = 23 };
 
 struct bench_allocator_info {
 	const char *name;
@@ -58,6 +66,7 @@ struct bench_allocator_info {
 	const char *package; /* of Debian's that brings it, or NULL */
 	const char *worker; /* the program of another allocator, or NULL */
 	const char *settings; /* of that one's environment: "A=B C=D" */
+	bool mappings; /* does BENCH_FAULT4K and those behind it, and nothing else */
 };
 
 extern const struct bench_workload_info bench_workloads[BENCH_WORKLOADS];
@@ -80,6 +89,12 @@ static inline bool bench_is_latency(unsigned workload)
 static inline bool bench_is_remote(unsigned workload)
 {
 	return workload == BENCH_REMOTE || workload == BENCH_REMOTE_TOUCH;
+}
+
+/* Whether the workload is about mmap() and its kin, not about blocks. */
+static inline bool bench_is_mapping(unsigned workload)
+{
+	return workload >= BENCH_FAULT4K;
 }
 
 #endif

@@ -32,7 +32,7 @@ static const char usage[] =
 	"Measures page allocators against each other; they take turns.\n"
 	"\n"
 	"  WORKLOAD              one or more names of --list, `latency' for all that\n"
-	"                        begin with it, `all', or `experiments'\n"
+	"                        begin with it, `all', `mappings', or `experiments'\n"
 	"  -a, --allocators LIST names of --list, with commas; ratios are against\n"
 	"                        the first (default: all that are there)\n"
 	"  -n, --reps N          repetitions that count (default 31)\n"
@@ -168,7 +168,12 @@ static int workload_add(struct bench_options *o, const char *name)
 
 	if (strcmp(name, "all") == 0) {
 		for (int i = 0; i < BENCH_WORKLOADS; i++)
-			o->workload[i] = true;
+			o->workload[i] |= !bench_is_mapping((unsigned)i);
+		return -1;
+	}
+	if (strcmp(name, "mappings") == 0) {
+		for (unsigned i = 0; i < BENCH_WORKLOADS; i++)
+			o->workload[i] |= bench_is_mapping(i);
 		return -1;
 	}
 	if (strcmp(name, "latency") == 0) {
@@ -322,12 +327,20 @@ int bench_options_read(struct bench_options *o, int argc, char **argv)
 	return workloads_take(o, argc, argv);
 }
 
+static void workloads_list(bool mappings)
+{
+	for (unsigned i = 0; i < BENCH_WORKLOADS; i++)
+		if (bench_is_mapping(i) == mappings)
+			printf("  %-16s %s (%s)\n", bench_workloads[i].name,
+			       bench_workloads[i].what, bench_workloads[i].unit);
+}
+
 void bench_options_list(void)
 {
 	puts("Workloads:");
-	for (int i = 0; i < BENCH_WORKLOADS; i++)
-		printf("  %-16s %s (%s)\n", bench_workloads[i].name,
-		       bench_workloads[i].what, bench_workloads[i].unit);
+	workloads_list(false);
+	puts("Mappings:");
+	workloads_list(true);
 	puts("Experiments:");
 	for (int i = 0; i < BENCH_EXPERIMENTS; i++)
 		printf("  %-16s %s\n", bench_experiments[i].name,

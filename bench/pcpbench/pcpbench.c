@@ -93,10 +93,22 @@ static bool crew_start_one(struct bench *b, int allocator)
 	return info->needs && missing_note(b, info, why);
 }
 
+/* Does it do any of the workloads? */
+static bool crew_wants(const struct bench *b, int allocator)
+{
+	bool any = false;
+
+	for (unsigned w = 0; w < BENCH_WORKLOADS; w++)
+		any |= b->options.workload[w] &&
+		       bench_is_mapping(w) == bench_allocators[allocator].mappings;
+	return any || b->options.allocators_named;
+}
+
 static bool crew_start(struct bench *b)
 {
 	for (size_t i = 0; i < b->options.nr_allocators; i++)
-		if (!crew_start_one(b, b->options.allocator[i]))
+		if (crew_wants(b, b->options.allocator[i]) &&
+		    !crew_start_one(b, b->options.allocator[i]))
 			return false;
 	if (!b->nr_crew)
 		fprintf(stderr, "pcpbench: no allocator is there\n");

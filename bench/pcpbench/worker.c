@@ -146,6 +146,8 @@ static struct bench_outcome parallel_run(struct bench_outcome *alone)
 
 static bool workload_applies(unsigned workload)
 {
+	if (bench_is_mapping(workload))
+		return false;
 	switch (workload) {
 	case BENCH_BULK8:
 	case BENCH_BULK32:

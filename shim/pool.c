@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pool.c - the reserved range: which pages are free, and what is known of the others.
+ *
+ * Owns: one reservation of address space, made at the first request that is served;
+ * the tables beside it; the free pages.  Does not own: the extents in slots
+ * (slots.h), nor what becomes of a request (serve.c).
+ *
+ *   base                                                        base + bytes
+ *    |  window 0: HUGE  |  window 1: BASE  | window 2: HUGE | ... never used ...
+ *    |<---- 128 MiB ---->|
+ *
+ * The range grows by windows, each given to one of two zones.  A zone is two buddies
+ * of the library's (buddy.h): `big` in units of 2 MiB for orders 9 to 15, `small` in
+ * pages for orders 0 to 8, whose chunks are units taken from `big`.  A window becomes
+ * accessible by one mprotect(), memory comes with the page faults.
+ *
+ * The tables (an extent's word and a byte for each page, the buddies' bits) are
+ * mappings of their own: nothing that the program does to memory it was handed can
+ * hurt them.
+ *
+ *   P1  A page is in one place: in a buddy, in a slot, parked, with one thread that is
+ *       moving it, or the program's.
+ *   P2  A word that is not NONE is that of an extent's first page, and the words of
+ *       its other pages are NONE.
+ *   P3  A free page without DIRTY reads as zeros.
+ *   P4  All windows below `windows` were added to a zone, and none beyond.
+ *
+ * Concurrency: the lock guards buddies, zones and windows.  It is held for a bounded
+ * time without any system call, and nobody waits long for it: who doesn't get it goes
+ * to the kernel, or parks what is to be freed on a stack which the next holder
+ * empties.  So a handler that interrupted the holder, or a thread that was made
+ * without the C library, is safe.
+ *
+ * Fork: there are no handlers.  A word in a page that the kernel clears in a child
+ * (MADV_WIPEONFORK) tells a copied address space from a shared one (vfork).  If the
+ * lock was free in the copy, all is consistent; else some thread of the parent was at
+ * it, and the child forgets the range: what it has got of it is ordinary memory.
+ *
+ * Failure: no range, no zone that can grow: the kernel serves.
+ * Proved by tests/preload/ and tests/shim/.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "pool_core.h"
+
+#include "mem.h"
+#include "raw.h"
+#include "slots.h"
+#include "table.h"
+
+enum {
+	SPINS = 200,       /* some microseconds */
+	LONG_SPINS = 2000, /* yields: for what can't be refused */
+};
+
+struct shim_pool shim_pool;
+
+/* ---- The lock ------------------------------------------------------------ */
+
+/* In a child, before anybody there has taken the lock: false when it is held, by a
+ * thread that only the parent has. */
+static PCPI_COLD bool fork_look(void)
+{
+	uint32_t wiped = COOKIE_WIPED;
+
+	/* pairs with itself: one thread of the child looks. */
+	if (!pcpi_cas_acq_rel(shim_pool.cookie, &wiped, (uint32_t)COOKIE_LOOKING))
+		return wiped == COOKIE_SET;
+	/* relaxed: one thread of the child is here, and no other takes the lock. */
+	if (pcpi_load_relaxed(&shim_pool.lock))
+		shim_range_forget();
+	/* pairs with lock_try(). */
+	pcpi_store_release(shim_pool.cookie, (uint32_t)COOKIE_SET);
+	return true;
+}
+
+static bool lock_try(void)
+{
+	/* pairs with fork_look(). */
+	if (pcpi_unlikely(pcpi_load_acquire(shim_pool.cookie) != COOKIE_SET) &&
+	    !fork_look())
+		return false;
+	/* relaxed: a look that saves the exchange. */
+	if (pcpi_load_relaxed(&shim_pool.lock))
+		return false;
+	/* pairs with shim_pool_unlock(). */
+	return pcpi_exchange_acq_rel(&shim_pool.lock, 1u) == 0;
+}
+
+static void parked_settle_locked(void);
+
+bool shim_pool_lock(void)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (pcpi_likely(lock_try())) {
+			parked_settle_locked();
+			return true;
+		}
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#endif
+	}
+	return false;
+}
+
+/* For what can't be refused; fails when the holder is gone for good. */
+bool shim_pool_lock_long(void)
+{
+	for (int i = 0; i < LONG_SPINS; i++) {
+		if (shim_pool_lock())
+			return true;
+		raw_yield();
+	}
+	return false;
+}
+
+void shim_pool_unlock(void)
+{
+	/* pairs with lock_try(). */
+	pcpi_store_release(&shim_pool.lock, 0u);
+}
+
+/* ---- Growth -------------------------------------------------------------- */
+
+static uintptr_t window_at(uint32_t window)
+{
+	return shim_at(window * SHIM_WINDOW_PAGES);
+}
+
+/* Makes the next window part of the zone.  The lock is held, and dropped for the
+ * system calls; false, without the lock, when there is no more. */
+static bool grow_locked(enum shim_zone_id zone)
+{
+	uint32_t window = shim_pool.windows;
+	size_t bytes = shim_range.bytes;
+	bool made;
+
+	if ((size_t)(window + 1) * shim_window_bytes() > bytes) {
+		shim_pool_unlock();
+		return false;
+	}
+	/* relaxed: written under the lock; readers may see it late. */
+	pcpi_store_relaxed(&shim_pool.window_zone[window], (uint8_t)zone);
+	pcpi_store_relaxed(&shim_pool.windows, window + 1);
+	shim_pool_unlock();
+	if (zone == SHIM_HUGE)
+		raw_madvise(window_at(window), shim_window_bytes(),
+			    MADV_HUGEPAGE);
+	made = !raw_failed(raw_mprotect(window_at(window), shim_window_bytes(),
+					PROT_READ | PROT_WRITE));
+	if (!made || !shim_pool_lock_long())
+		return false; /* the window is lost: address space only */
+	pcpi_buddy_add(&shim_pool.zones[zone].big, window * SHIM_WINDOW_UNITS,
+		       SHIM_WINDOW_UNITS);
+	return true;
+}
+
+enum shim_zone_id shim_pool_zone(uint32_t pfn)
+{
+	/* relaxed: written before any page of it was handed out. */
+	return (enum shim_zone_id)pcpi_load_relaxed(
+		&shim_pool.window_zone[pfn / SHIM_WINDOW_PAGES]);
+}
+
+/* ---- Blocks -------------------------------------------------------------- */
+
+static void small_feed_locked(struct shim_zone *z, uint32_t unit)
+{
+	pcpi_buddy_add(&z->small, unit << SHIM_UNIT_ORDER, SHIM_UNIT_PAGES);
+	shim_pool.used[unit] = 0;
+}
+
+static uint32_t small_take_locked(struct shim_zone *z, unsigned order)
+{
+	uint32_t pfn = pcpi_buddy_take(&z->small, order);
+
+	if (pfn == PCPI_NO_PFN) {
+		uint32_t unit = pcpi_buddy_take(&z->big, 0);
+
+		if (unit == PCPI_NO_PFN)
+			return unit;
+		small_feed_locked(z, unit);
+		pfn = pcpi_buddy_take(&z->small, order);
+	}
+	shim_pool.used[pfn >> SHIM_UNIT_ORDER] =
+		(uint16_t)(shim_pool.used[pfn >> SHIM_UNIT_ORDER] +
+			   (1u << order));
+	z->small_used += 1u << order;
+	return pfn;
+}
+
+static uint32_t take_locked(struct shim_zone *z, unsigned order)
+{
+	uint32_t unit;
+
+	if (order < SHIM_UNIT_ORDER)
+		return small_take_locked(z, order);
+	unit = pcpi_buddy_take(&z->big, order - SHIM_UNIT_ORDER);
+	return unit == PCPI_NO_PFN ? unit : unit << SHIM_UNIT_ORDER;
+}
+
+static void give_locked(uint32_t pfn, unsigned order)
+{
+	struct shim_zone *z = &shim_pool.zones[shim_pool_zone(pfn)];
+	uint32_t unit = pfn >> SHIM_UNIT_ORDER;
+
+	if (order >= SHIM_UNIT_ORDER) {
+		pcpi_buddy_give(&z->big, unit, order - SHIM_UNIT_ORDER);
+		return;
+	}
+	pcpi_buddy_give(&z->small, pfn, order);
+	z->small_used -= 1u << order;
+	shim_pool.used[unit] = (uint16_t)(shim_pool.used[unit] - (1u << order));
+	if (shim_pool.used[unit] == 0) {
+		pcpi_buddy_remove(&z->small, unit << SHIM_UNIT_ORDER,
+				  SHIM_UNIT_PAGES);
+		pcpi_buddy_give(&z->big, unit, 0);
+	}
+}
+
+uint32_t shim_pool_take(enum shim_zone_id zone, unsigned order)
+{
+	struct shim_zone *z = &shim_pool.zones[zone];
+	uint32_t pfn;
+
+	if (!shim_pool_lock())
+		return PCPI_NO_PFN;
+	pfn = take_locked(z, order);
+	if (pfn == PCPI_NO_PFN) {
+		if (!grow_locked(zone))
+			return PCPI_NO_PFN;
+		pfn = take_locked(z, order);
+	}
+	shim_pool_unlock();
+	return pfn;
+}
+
+void shim_pool_retain(int64_t pages)
+{
+	/* relaxed: a count that may be late. */
+	pcpi_fetch_add_relaxed(&shim_pool.retained_pages, pages);
+}
+
+bool shim_pool_full(uint32_t pages)
+{
+	/* relaxed: a count that may be late. */
+	int64_t kept = pcpi_load_relaxed(&shim_pool.retained_pages);
+
+	return kept + (int64_t)pages > (int64_t)shim_pool.limit_pages;
+}
+
+uint32_t shim_pool_small_used(enum shim_zone_id zone)
+{
+	/* relaxed: a count that may be late. */
+	return pcpi_load_relaxed(&shim_pool.zones[zone].small_used);
+}
+
+/* ---- Parked extents ------------------------------------------------------ */
+
+static void park(uint32_t pfn, unsigned order)
+{
+	/* relaxed: the exchange below publishes. */
+	uint32_t first = pcpi_load_relaxed(&shim_pool.parked);
+
+	do
+		pcpi_store_relaxed(&shim_range.heads[pfn],
+				   shim_parked(order, first));
+	/* pairs with parked_settle_locked(). */
+	while (!pcpi_cas_acq_rel(&shim_pool.parked, &first, pfn + 1));
+}
+
+static void parked_settle_locked(void)
+{
+	uint32_t at;
+
+	/* relaxed: a look that saves the exchange. */
+	if (pcpi_likely(!pcpi_load_relaxed(&shim_pool.parked)))
+		return;
+	/* pairs with park(). */
+	at = pcpi_exchange_acq_rel(&shim_pool.parked, 0u);
+	while (at) {
+		uint64_t w = shim_range.heads[at - 1];
+
+		/* relaxed: P1. */
+		pcpi_store_relaxed(&shim_range.heads[at - 1], UINT64_C(0));
+		give_locked(at - 1, shim_order(w));
+		at = shim_next(w);
+	}
+}
+
+void shim_pool_give(uint32_t pfn, unsigned order, uint32_t high)
+{
+	if (high) {
+		shim_fill(&shim_range.pages[pfn], SHIM_PAGE_DIRTY, high);
+		shim_pool_retain(high);
+	}
+	if (!shim_pool_lock()) {
+		park(pfn, order);
+		return;
+	}
+	/* relaxed: P1. */
+	pcpi_store_relaxed(&shim_range.heads[pfn], UINT64_C(0));
+	give_locked(pfn, order);
+	shim_pool_unlock();
+	if (pcpi_unlikely(high && shim_pool_full(0)))
+		shim_pool_press();
+}
+
+/* ---- Claims -------------------------------------------------------------- */
+
+/* The windows up to this page, all in the base zone. */
+static bool windows_reach_locked(uint32_t end)
+{
+	while (shim_pool.windows * (uint64_t)SHIM_WINDOW_PAGES < end)
+		if (!grow_locked(SHIM_BASE))
+			return false;
+	return true;
+}
+
+/* Is the page free in a buddy?  Then takes it. */
+static bool page_take_locked(uint32_t pfn)
+{
+	struct shim_zone *z = &shim_pool.zones[shim_pool_zone(pfn)];
+	uint32_t unit = pfn >> SHIM_UNIT_ORDER;
+
+	if (pcpi_buddy_is_free(&z->big, unit)) {
+		pcpi_buddy_range_take(&z->big, unit, 1);
+		small_feed_locked(z, unit);
+	}
+	if (!pcpi_buddy_is_free(&z->small, pfn))
+		return false;
+	pcpi_buddy_range_take(&z->small, pfn, 1);
+	shim_pool.used[unit]++;
+	z->small_used++;
+	return true;
+}
+
+/* The page becomes mapped: an extent of its own, or again a part of one. */
+static bool page_claim_locked(uint32_t pfn)
+{
+	uint32_t head = shim_extent_of(pfn);
+	uint64_t w;
+
+	if (head == PCPI_NO_PFN) {
+		if (!page_take_locked(pfn))
+			return false;
+		if (shim_range.pages[pfn] & SHIM_PAGE_DIRTY)
+			shim_pool_retain(-1);
+		shim_range.pages[pfn] = 0;
+		/* pairs with shim_extent_of(). */
+		pcpi_store_release(&shim_range.heads[pfn],
+				   shim_word(SHIM_LIVE, 0, 1, 1) | SHIM_TAINTED);
+		return true;
+	}
+	shim_extent_taint(head);
+	/* relaxed: the program asks for one thing at a time at one page. */
+	w = pcpi_load_relaxed(&shim_range.heads[head]);
+	if (!shim_page_mapped(head, w, pfn))
+		shim_range.pages[pfn] ^= SHIM_PAGE_FLIP;
+	return true;
+}
+
+static bool claim_once(uint32_t first, uint32_t end)
+{
+	uint32_t pfn;
+
+	shim_slots_empty();
+	if (!shim_pool_lock_long())
+		return false;
+	if (!windows_reach_locked(end))
+		return false;
+	for (pfn = first; pfn < end; pfn++)
+		if (!page_claim_locked(pfn))
+			break;
+	shim_pool_unlock();
+	return pfn == end;
+}
+
+bool shim_pool_claim(uint32_t first, uint32_t end)
+{
+	enum { TRIES = 20 };
+
+	for (int i = 0; i < TRIES; i++) {
+		if (claim_once(first, end))
+			return true;
+		raw_yield();
+	}
+	return false;
+}
+
+long shim_pool_renew(uint32_t first, uint32_t end)
+{
+	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
+	bool huge = shim_pool_zone(first) == SHIM_HUGE;
+	long r = raw_mmap(
+		shim_at(first), bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+	if (raw_failed(r))
+		return r;
+	if (huge)
+		raw_madvise(shim_at(first), bytes, MADV_HUGEPAGE);
+	return 0;
+}

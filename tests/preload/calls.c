@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * calls.c - a program for the tests of the variables: maps as its arguments say, and
+ * prints nothing.
+ *
+ *	calls [map BYTES | hold COUNT BYTES | raise SIGNAL | fork] ...
+ *
+ *   map     twice, written and unmapped each time
+ *   hold    so many at a time, written, then all unmapped
+ *   raise   sends itself the signal, which must be handled
+ *   fork    the rest is done by a child, too
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void map_twice(size_t bytes)
+{
+	for (int i = 0; i < 2; i++) {
+		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			fail("mmap");
+		memset(p, 1, bytes);
+		if (munmap(p, bytes))
+			fail("munmap");
+	}
+}
+
+static void hold_many(size_t count, size_t bytes)
+{
+	char **p = calloc(count, sizeof(*p));
+
+	for (size_t i = 0; p && i < count; i++) {
+		p[i] = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p[i] == MAP_FAILED)
+			fail("mmap");
+		memset(p[i], 1, bytes);
+	}
+	for (size_t i = 0; p && i < count; i++)
+		if (munmap(p[i], bytes))
+			fail("munmap");
+	free(p);
+}
+
+static void child_begin(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		fail("fork");
+	if (pid > 0 && (waitpid(pid, &status, 0) != pid || status != 0))
+		exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "map") == 0 && i + 1 < argc)
+			map_twice(strtoul(argv[++i], NULL, 10));
+		else if (strcmp(argv[i], "hold") == 0 && i + 2 < argc) {
+			hold_many(strtoul(argv[i + 1], NULL, 10),
+				  strtoul(argv[i + 2], NULL, 10));
+			i += 2;
+		} else if (strcmp(argv[i], "raise") == 0 && i + 1 < argc)
+			raise(atoi(argv[++i]));
+		else if (strcmp(argv[i], "fork") == 0)
+			child_begin();
+		else
+			return 2;
+	}
+	return 0;
+}
