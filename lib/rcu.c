@@ -25,7 +25,7 @@ struct pcpi_section pcpi_rcu_read_lock(void)
 void pcpi_rcu_read_unlock(struct pcpi_section section)
 {
 	/* release: R2, pairs with side_await(). */
-	pcpi_fetch_add_release(&sides[section.side].in, -1);
+	pcpi_fetch_add_release(&sides[section.side].in, UINT64_MAX);
 	pthread_setcancelstate(section.cancel_state, NULL);
 }
 
