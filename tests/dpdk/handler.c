@@ -443,7 +443,7 @@ static unsigned lines_count(const char *text)
 static unsigned long rss_pages(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long size, rss;
+	unsigned long size = 0, rss = 0;
 
 	expect(f && fscanf(f, "%lu %lu", &size, &rss) == 2, "/proc/self/statm");
 	fclose(f);

@@ -156,7 +156,7 @@ Test(page_pool, shortage_is_the_heaps_and_changes_nothing)
 	errno = 0;
 	cr_expect_null(pcpa_pool_get(pool));
 	cr_expect_eq(errno, ENOMEM);
-	cr_expect_eq(pool_stats(pool).inflight, all);
+	cr_expect_eq((size_t)pool_stats(pool).inflight, all);
 	KEEPS_ERRNO(pcpa_pool_put(pool, out[0]));
 	KEEPS_ERRNO(out[0] = pcpa_pool_get(pool));
 	cr_expect_not_null(out[0]);
