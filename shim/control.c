@@ -184,7 +184,7 @@ static const char *take_max(const char *v)
 
 static const char *take_strict(const char *v)
 {
-	return flag_parse(v, &strict) ? NULL : "neither 0 nor 1";
+	return *v == '\0' || flag_parse(v, &strict) ? NULL : "neither 0 nor 1";
 }
 
 static const char *take_populate(const char *v)

@@ -6,7 +6,7 @@
  * word is the one of its first page:
  *
  *     63             44 43        28 27       12 11   8 7   5  4  3 2    0
- *    |  0              | high       | length    | order |   | C | T | kind |
+ *    |  copy           | high       | length    | order |   | C | T | kind |
  *
  *   kind    NONE    no extent begins here
  *           LIVE    the program has it
@@ -21,6 +21,8 @@
  *   length  pages of the program's mapping, which begins with the extent
  *   high    pages that may hold something else than zeros, counted from the first,
  *           when the program hasn't got it
+ *   copy    of a BUSY one: how many forks lie between the first process and the one
+ *           whose thread changes it; else 0
  *
  * A parked extent's word has the next one's page in the upper half instead of
  * length and high.
@@ -90,9 +92,26 @@ PCPI_INLINE uint32_t shim_next(uint64_t w)
 	return (uint32_t)(w >> 32);
 }
 
-PCPI_INLINE uint64_t shim_with_kind(uint64_t w, enum shim_kind kind)
+#define SHIM_COPY_SHIFT 44
+
+/* The extent of a LIVE word while a thread of this copy of the process changes it. */
+PCPI_INLINE uint64_t shim_busy(uint64_t w, uint32_t copy)
 {
-	return (w & ~SHIM_KIND) | (uint64_t)kind;
+	return (w & ~SHIM_KIND) | SHIM_BUSY | (uint64_t)copy << SHIM_COPY_SHIFT;
+}
+
+/* The same when the change is over. */
+PCPI_INLINE uint64_t shim_live(uint64_t w)
+{
+	return (w & ((UINT64_C(1) << SHIM_COPY_SHIFT) - 1) & ~SHIM_KIND) |
+	       SHIM_LIVE;
+}
+
+/* Is it the change of a thread that only another copy has? */
+PCPI_INLINE bool shim_left_behind(uint64_t w, uint32_t copy)
+{
+	return shim_kind(w) == SHIM_BUSY &&
+	       (w ^ (uint64_t)copy << SHIM_COPY_SHIFT) >> SHIM_COPY_SHIFT != 0;
 }
 
 /* The same extent with another length; what the program had may hold anything. */

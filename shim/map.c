@@ -42,10 +42,14 @@ struct cut {
 
 static bool cut_make(struct cut *c, uintptr_t at, size_t bytes)
 {
-	/* pairs with pool_make(). */
-	size_t size = pcpi_load_acquire(&shim_range.bytes);
-	uintptr_t low = shim_range.base, high = low + size;
+	uintptr_t low, high;
+	size_t size;
 
+	shim_fork_check();
+	/* pairs with pool_make(). */
+	size = pcpi_load_acquire(&shim_range.bytes);
+	low = shim_range.base;
+	high = low + size;
 	c->first = at;
 	c->end = at + pcpi_round_up(bytes, SHIM_PAGE_BYTES);
 	if (size == 0 || c->end <= at || c->end <= low || at >= high)
@@ -171,6 +175,7 @@ long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
 
 	if (pcpi_unlikely(mode <= SHIM_OFF))
 		return raw_mmap(at, bytes, prot, flags, fd, offset);
+	shim_fork_check();
 	if (pcpi_unlikely(at != 0 || (flags & FIXED_FLAGS)))
 		return hinted_mmap(at, bytes, prot, flags, fd, offset);
 	if (servable(prot, flags, offset) && mode == SHIM_ON &&
@@ -207,6 +212,7 @@ long shim_munmap(uintptr_t at, size_t bytes)
 {
 	struct cut c;
 
+	shim_fork_check();
 	if (pcpi_likely(shim_inside(at)) && aligned(at) &&
 	    pcpi_likely(shim_take_back(shim_pfn(at), shim_pages(bytes))))
 		return 0;

@@ -32,10 +32,8 @@
  * empties.  So a handler that interrupted the holder, or a thread that was made
  * without the C library, is safe.
  *
- * Fork: there are no handlers.  A word in a page that the kernel clears in a child
- * (MADV_WIPEONFORK) tells a copied address space from a shared one (vfork).  If the
- * lock was free in the copy, all is consistent; else some thread of the parent was at
- * it, and the child forgets the range: what it has got of it is ordinary memory.
+ * Fork: pool_fork.c.  When the lock was free in the copy, all of the above is
+ * consistent there, and what was on its way is lost to the child.
  *
  * Failure: no range, no zone that can grow: the kernel serves.
  * Proved by tests/preload/ and tests/shim/.
@@ -59,41 +57,22 @@ struct shim_pool shim_pool;
 
 /* ---- The lock ------------------------------------------------------------ */
 
-/* In a child, before anybody there has taken the lock: false when it is held, by a
- * thread that only the parent has. */
-static PCPI_COLD bool fork_look(void)
-{
-	uint32_t wiped = COOKIE_WIPED;
-
-	/* pairs with itself: one thread of the child looks. */
-	if (!pcpi_cas_acq_rel(shim_pool.cookie, &wiped, (uint32_t)COOKIE_LOOKING))
-		return wiped == COOKIE_SET;
-	/* relaxed: one thread of the child is here, and no other takes the lock. */
-	if (pcpi_load_relaxed(&shim_pool.lock))
-		shim_range_forget();
-	/* pairs with lock_try(). */
-	pcpi_store_release(shim_pool.cookie, (uint32_t)COOKIE_SET);
-	return true;
-}
-
 static bool lock_try(void)
 {
-	/* pairs with fork_look(). */
-	if (pcpi_unlikely(pcpi_load_acquire(shim_pool.cookie) != COOKIE_SET) &&
-	    !fork_look())
-		return false;
 	/* relaxed: a look that saves the exchange. */
 	if (pcpi_load_relaxed(&shim_pool.lock))
 		return false;
 	/* pairs with shim_pool_unlock(). */
-	return pcpi_exchange_acq_rel(&shim_pool.lock, 1u) == 0;
+	return pcpi_exchange_acq_rel(&shim_pool.lock, (uint32_t)LOCK_HELD) ==
+	       LOCK_FREE;
 }
 
 static void parked_settle_locked(void);
 
 bool shim_pool_lock(void)
 {
-	for (int i = 0; i < SPINS; i++) {
+	shim_fork_check();
+	for (int i = 0; i < SPINS && !shim_pool_lost(); i++) {
 		if (pcpi_likely(lock_try())) {
 			parked_settle_locked();
 			return true;
@@ -111,6 +90,8 @@ bool shim_pool_lock_long(void)
 	for (int i = 0; i < LONG_SPINS; i++) {
 		if (shim_pool_lock())
 			return true;
+		if (shim_pool_lost())
+			break;
 		raw_yield();
 	}
 	return false;
@@ -119,7 +100,7 @@ bool shim_pool_lock_long(void)
 void shim_pool_unlock(void)
 {
 	/* pairs with lock_try(). */
-	pcpi_store_release(&shim_pool.lock, 0u);
+	pcpi_store_release(&shim_pool.lock, (uint32_t)LOCK_FREE);
 }
 
 /* ---- Growth -------------------------------------------------------------- */
@@ -383,7 +364,7 @@ bool shim_pool_claim(uint32_t first, uint32_t end)
 	enum { TRIES = 20 };
 
 	for (int i = 0; i < TRIES; i++) {
-		if (claim_once(first, end))
+		if (claim_once(first, end) || shim_pool_lost())
 			return true;
 		raw_yield();
 	}

@@ -27,7 +27,12 @@ struct shim_range {
 	size_t bytes;    /* a: 0 before it exists, and after it was dissolved */
 	uint64_t *heads; /* a: an extent's word, extent.h */
 	uint8_t *pages;  /* a: SHIM_PAGE_* */
+	uint32_t *copied; /* a: what it points to is COPIED_NO, but in a new child */
+	uint32_t copy; /* a: forks since the first process */
 };
+
+/* What shim_range.copied points to. */
+enum { COPIED_YES = 0, COPIED_NO = 1, COPIED_LOOKING = 2 };
 
 extern struct shim_range shim_range;
 
@@ -37,6 +42,20 @@ PCPI_INLINE bool shim_inside(uintptr_t at)
 	size_t bytes = pcpi_load_acquire(&shim_range.bytes);
 
 	return at - shim_range.base < bytes;
+}
+
+/* Finds out what of the copy can be used; returns when that is done. */
+void shim_fork_look(void);
+
+/* Comes first in each call that looks at the range: a child of a fork doesn't wait for
+ * threads that only its parent has. */
+PCPI_INLINE void shim_fork_check(void)
+{
+	/* pairs with copied_init() and shim_fork_look(). */
+	uint32_t *copied = pcpi_load_acquire(&shim_range.copied);
+
+	if (pcpi_unlikely(pcpi_load_acquire(copied) != COPIED_NO))
+		shim_fork_look();
 }
 
 PCPI_INLINE uint32_t shim_pfn(uintptr_t at)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pool_core.h - the pool's own state, for its three files: pool.c (free pages),
- * pool_range.c (the reservation and its tables), pool_return.c (memory back to the
- * kernel, and the end of a pool).
+ * pool_core.h - the pool's own state, for its four files: pool.c (free pages),
+ * pool_range.c (the reservation and its tables), pool_fork.c (a child's copy of them),
+ * pool_return.c (memory back to the kernel, and the end of a pool).
  */
 #ifndef SHIM_POOL_CORE_H
 #define SHIM_POOL_CORE_H
@@ -14,8 +14,8 @@ enum { SHIM_BIG_TOP = SHIM_MAX_ORDER - SHIM_UNIT_ORDER };
 
 enum shim_pool_state { POOL_NONE, POOL_MAKING, POOL_READY, POOL_GONE };
 
-/* What shim_pool.cookie points to. */
-enum { COOKIE_WIPED = 0, COOKIE_SET = 1, COOKIE_LOOKING = 2 };
+/* LOST: by a thread that only the parent has, for good. */
+enum shim_pool_lock { LOCK_FREE, LOCK_HELD, LOCK_LOST };
 
 struct shim_zone {
 	struct pcpi_buddy big;   /* in units */
@@ -27,12 +27,12 @@ struct shim_zone {
 
 /* P: the lock.  a: atomic.  f: fixed when the range is there. */
 struct shim_pool {
-	uint32_t lock PCPI_ALIGNED(64); /* a */
+	uint32_t lock PCPI_ALIGNED(64); /* a: enum shim_pool_lock */
 	uint32_t parked;                /* a: first page + 1, or 0 */
 	uint32_t windows;               /* P, read by anyone: a */
 	uint32_t state;                 /* a: enum shim_pool_state */
 	uint32_t tick_s;                /* a */
-	uint32_t *cookie;               /* f: what it points to: a */
+	uint32_t lost_at;               /* page: how far shim_fork_look() is */
 	uint64_t limit_pages;    /* f: of what is kept free with memory */
 	int64_t retained_pages;  /* a */
 	int64_t press_pages;     /* a: kept, when it is worth trying again */
@@ -53,6 +53,13 @@ extern struct shim_pool shim_pool;
 bool shim_pool_lock(void);
 bool shim_pool_lock_long(void);
 void shim_pool_unlock(void);
+
+/* Is the lock gone for good, and the range with it? */
+PCPI_INLINE bool shim_pool_lost(void)
+{
+	/* relaxed: never changes once a thread of this process runs here. */
+	return pcpi_load_relaxed(&shim_pool.lock) == LOCK_LOST;
+}
 
 /* More is kept than may be: gives half of it back, as far as it is whole units. */
 void shim_pool_press(void);

@@ -5,7 +5,7 @@
  * Address space only: what is never touched costs nothing.  Nothing is reserved in a
  * program whose address space or data is limited, nor with vm.overcommit_memory=2,
  * where it would count against the program, nor without a way to tell a child
- * (pool.c).
+ * (pool_fork.c).
  *
  * Cost: some twenty system calls at the first mapping that is served.
  * Failure: there is no range, and the kernel serves; once and for all.
@@ -24,7 +24,9 @@
 
 enum { RANGE_SHIFT_MAX = 36, RANGE_SHIFT_MIN = 30 };
 
-struct shim_range shim_range PCPI_ALIGNED(64);
+static uint32_t never_copied = COPIED_NO;
+
+struct shim_range shim_range PCPI_ALIGNED(64) = {.copied = &never_copied};
 
 /* ---- Tables -------------------------------------------------------------- */
 
@@ -56,6 +58,21 @@ static bool zone_init(struct shim_zone *z, uint32_t units)
 	return true;
 }
 
+/* The word by which a child is told from its parent. */
+static bool copied_init(void)
+{
+	uint32_t *copied = table_map(SHIM_PAGE_BYTES);
+
+	if (!copied || raw_failed(raw_madvise((uintptr_t)copied,
+					      SHIM_PAGE_BYTES, MADV_WIPEONFORK)))
+		return false;
+	/* relaxed: published with the pointer. */
+	pcpi_store_relaxed(copied, (uint32_t)COPIED_NO);
+	/* pairs with shim_fork_check(). */
+	pcpi_store_release(&shim_range.copied, copied);
+	return true;
+}
+
 static bool tables_init(size_t bytes)
 {
 	uint32_t pages = (uint32_t)(bytes >> SHIM_PAGE_SHIFT);
@@ -65,20 +82,13 @@ static bool tables_init(size_t bytes)
 	shim_range.pages = table_map(pages);
 	shim_pool.used = table_map(units * sizeof(*shim_pool.used));
 	shim_pool.window_zone = table_map(units >> SHIM_BIG_TOP);
-	shim_pool.cookie = table_map(SHIM_PAGE_BYTES);
 	if (!shim_range.heads || !shim_range.pages || !shim_pool.used ||
-	    !shim_pool.window_zone || !shim_pool.cookie)
+	    !shim_pool.window_zone)
 		return false;
 	for (int i = 0; i < SHIM_ZONES; i++)
 		if (!zone_init(&shim_pool.zones[i], units))
 			return false;
-	/* Without this a child couldn't tell that it is one. */
-	if (raw_failed(raw_madvise((uintptr_t)shim_pool.cookie, SHIM_PAGE_BYTES,
-				   MADV_WIPEONFORK)))
-		return false;
-	/* relaxed: published with the range. */
-	pcpi_store_relaxed(shim_pool.cookie, (uint32_t)COOKIE_SET);
-	return true;
+	return copied_init();
 }
 
 /* As much address space as is to be had, aligned to a window; 0: none. */

@@ -117,6 +117,7 @@ void shim_pool_tick(void)
 
 void shim_pool_drop(void)
 {
+	shim_fork_check();
 	if (!shim_range.bytes)
 		return;
 	shim_slots_empty();
@@ -199,11 +200,11 @@ static void unused_unmap(void)
 
 void shim_pool_dissolve(bool unmap)
 {
-	uint32_t at = 0, first = 0, pages;
-	/* pairs with shim_pool_ready(). */
-	uint32_t state =
-		pcpi_exchange_acq_rel(&shim_pool.state, (uint32_t)POOL_GONE);
+	uint32_t at = 0, first = 0, pages, state;
 
+	shim_fork_check();
+	/* pairs with shim_pool_ready(). */
+	state = pcpi_exchange_acq_rel(&shim_pool.state, (uint32_t)POOL_GONE);
 	if (state != POOL_READY)
 		return;
 	shim_range_forget();

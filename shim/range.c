@@ -114,7 +114,7 @@ static long batch_settle(struct batch *b)
 		uint32_t pages = UINT32_C(1) << order;
 
 		if (r < 0) {
-			shim_head_set(at, shim_with_kind(w, SHIM_LIVE));
+			shim_head_set(at, shim_live(w));
 		} else {
 			shim_fill(&shim_range.pages[at], 0, pages);
 			shim_pool_give(at, order, 0);

@@ -217,8 +217,10 @@ long shim_mremap(uintptr_t at, size_t bytes, size_t size, int flags,
 		.want = shim_pages(size),
 		.flags = flags,
 	};
-	bool onto = (flags & MREMAP_FIXED) && shim_range.bytes;
+	bool onto;
 
+	shim_fork_check();
+	onto = (flags & MREMAP_FIXED) && shim_range.bytes;
 	if (!shim_inside(at) && !onto)
 		return raw_mremap(at, bytes, size, flags, target);
 	if (!shim_inside(at)) {

@@ -352,7 +352,7 @@ bool shim_take_back(uint32_t pfn, uint64_t pages)
 		return false;
 	/* pairs with shim_head_set(). */
 	if (!pcpi_cas_acq_rel(&shim_range.heads[pfn], &w,
-			      shim_with_kind(w, SHIM_BUSY)))
+			      shim_busy(w, shim_range.copy)))
 		return false;
 	if (w & SHIM_COLD)
 		extent_measure(pfn, w);

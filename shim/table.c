@@ -13,18 +13,25 @@ uint64_t shim_extent_enter(uint32_t head)
 	uint64_t w = shim_head(head);
 
 	for (int i = 0; i < TRIES; i++) {
+		bool left = shim_left_behind(w, shim_range.copy);
+		uint64_t live = shim_live(w);
+
 		if (!shim_held(w))
 			return 0;
-		/* pairs with shim_head_set(). */
-		if (shim_kind(w) == SHIM_LIVE &&
-		    pcpi_cas_acq_rel(&shim_range.heads[head], &w,
-				     shim_with_kind(w, SHIM_BUSY)))
-			return w;
-		if (shim_kind(w) != SHIM_LIVE)
-			raw_yield();
+		/* Half of a change may have been done. */
+		if (left)
+			live |= SHIM_TAINTED;
+		if (left || shim_kind(w) == SHIM_LIVE) {
+			/* pairs with shim_head_set(). */
+			if (pcpi_cas_acq_rel(&shim_range.heads[head], &w,
+					     shim_busy(live, shim_range.copy)))
+				return live;
+			continue;
+		}
+		raw_yield();
 		w = shim_head(head);
 	}
-	return shim_with_kind(w, SHIM_LIVE);
+	return shim_live(w) | SHIM_TAINTED;
 }
 
 /* Pages from pfn on, up to end, that are alike; *mapped says how. */

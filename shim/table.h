@@ -67,9 +67,9 @@ static inline void shim_extent_taint(uint32_t head)
 
 /*
  * Makes the extent the caller's for a change of what is known of it, and returns its
- * word, LIVE; 0 when it isn't held any more.  Ends with shim_head_set().  Waits for
- * another one's change, but not forever: one that was begun before a fork by a thread
- * that the child hasn't got is never ended.
+ * word, LIVE; 0 when it isn't held any more.  Ends with shim_head_set().  A change that
+ * was begun before a fork by a thread that the child hasn't got is taken over at once.
+ * Waits for others, but not forever: a handler may have interrupted the change.
  */
 uint64_t shim_extent_enter(uint32_t head);
 

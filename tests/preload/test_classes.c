@@ -39,10 +39,17 @@ Test(extent, word_keeps_each_field)
 	cr_assert_eq(shim_length(w), most);
 	cr_assert_eq(shim_high(w), most);
 	cr_assert_not(w & (SHIM_TAINTED | SHIM_COLD));
-	w = shim_with_kind(w | SHIM_TAINTED | SHIM_COLD, SHIM_BUSY);
+	w = shim_busy(w | SHIM_TAINTED | SHIM_COLD, UINT32_MAX);
 	cr_assert_eq(shim_kind(w), SHIM_BUSY);
 	cr_assert(w & SHIM_TAINTED && w & SHIM_COLD);
 	cr_assert_eq(shim_length(w), most);
+	cr_assert_eq(shim_high(w), most);
+	cr_assert_not(shim_left_behind(w, UINT32_MAX));
+	cr_assert(shim_left_behind(w, 0));
+	w = shim_live(w);
+	cr_assert_eq(w, shim_word(SHIM_LIVE, SHIM_MAX_ORDER, most, most) |
+				SHIM_TAINTED | SHIM_COLD);
+	cr_assert_not(shim_left_behind(w, 0));
 }
 
 Test(extent, parked_word_keeps_order_and_next)
