@@ -191,6 +191,9 @@ static void rule11_willneed_and_others_succeed(void)
 	OK(madvise(p, 64 * KIB, MADV_RANDOM));
 	OK(madvise(p, 64 * KIB, MADV_SEQUENTIAL));
 	OK(madvise(p, 64 * KIB, MADV_WILLNEED));
+	madvise(p, 64 * KIB, MADV_COLD); /* since 5.4 */
+	madvise(p, 64 * KIB, MADV_PAGEOUT);
+	madvise(p, 64 * KIB, MADV_HUGEPAGE);
 	expect_bytes(p, 64 * KIB, SOIL, "after advice");
 	OK(posix_madvise(p, 64 * KIB, POSIX_MADV_DONTNEED));
 	expect_bytes(p, 64 * KIB, SOIL, "after posix_madvise");

@@ -257,7 +257,29 @@ static void rule03_file_at_a_freed_hint(void)
 	expect_clean(64 * KIB);
 }
 
+/* No address for a mapping of a user's, or no page's: taken as well as can be. */
+static void rule03_odd_hints(void)
+{
+	static const uintptr_t hints[] = {
+		1,     PAGE - 1,   (uintptr_t)1 << 50, (uintptr_t)1 << 63,
+		-PAGE, UINTPTR_MAX};
+
+	for (size_t i = 0; i < sizeof(hints) / sizeof(*hints); i++) {
+		unsigned char *p;
+
+		soil(64 * KIB);
+		p = mmap((void *)hints[i], 64 * KIB, RW, ANON, -1, 0);
+		EXPECT(p != MAP_FAILED);
+		EXPECT((uintptr_t)p % PAGE == 0);
+		expect_zero(p, 64 * KIB, "with an odd hint");
+		memset(p, SOIL, 64 * KIB);
+		unmap(p, 64 * KIB);
+		EXPECT(is_hole(p));
+	}
+}
+
 const struct probe probes_hint[] = {
+	PROBE(rule03_odd_hints),
 	PROBE(rule03_free_hint_is_honoured),
 	PROBE(rule03_freed_hint_is_honoured),
 	PROBE(rule03_live_hint_goes_elsewhere),

@@ -8,6 +8,7 @@
 #include "contract.h"
 
 #include <linux/mempolicy.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -171,6 +172,55 @@ static void rule12_policy(void)
 	}
 }
 
+static void rule12_policy_of_a_hole(void)
+{
+	unsigned char *p = map_soiled(64 * KIB);
+	unsigned long node0 = 1;
+
+	if (syscall(SYS_mbind, p, 64 * KIB, MPOL_BIND, &node0, 64UL, 0UL) != 0)
+		probe_skip("mbind: %s", error_name(errno));
+	unmap(p, 64 * KIB);
+	FAILS(syscall(SYS_mbind, p, 64 * KIB, MPOL_BIND, &node0, 64UL, 0UL),
+	      EFAULT);
+	expect_clean(64 * KIB);
+}
+
+/* ---- Names and seals ---------------------------------------------------------------- */
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
+
+static void rule12_name(void)
+{
+	unsigned char *p = map_soiled(MIB);
+
+	if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, p, MIB, "probe") != 0)
+		probe_skip("no names of areas: %s", error_name(errno));
+	EXPECT(maps_name_is(p, "[anon:probe]"));
+	unmap(p, MIB);
+	for (unsigned i = 0; i < 8; i++)
+		EXPECT(!maps_name_is(map(MIB), "[anon:probe]"));
+}
+
+#define SEAL_CALL 462L /* mseal, since 6.10 */
+
+static void rule12_seal(void)
+{
+	unsigned char *p = map_soiled(64 * KIB);
+
+	if (syscall(SEAL_CALL, p, 64 * KIB, 0L) != 0)
+		probe_skip("no mseal: %s", error_name(errno));
+	FAILS(munmap(p, 64 * KIB), EPERM);
+	FAILS(munmap(p + PAGE, PAGE), EPERM);
+	FAILS(mprotect(p, PAGE, PROT_READ), EPERM);
+	FAILS(mmap(p, PAGE, RW, ANON | MAP_FIXED, -1, 0), EPERM);
+	FAILS(mremap(p, 64 * KIB, PAGE, MREMAP_MAYMOVE), EPERM);
+	expect_clean(64 * KIB);
+	expect_bytes(p, 64 * KIB, SOIL, "sealed");
+}
+
 /* ---- Protection keys --------------------------------------------------------------- */
 
 static void rule12_protection_key(void)
@@ -216,6 +266,9 @@ const struct probe probes_cleared[] = {
 	PROBE(rule12_dontfork),
 	PROBE(rule12_wipeonfork),
 	PROBE(rule12_policy),
+	PROBE(rule12_policy_of_a_hole),
+	PROBE(rule12_name),
+	PROBE(rule12_seal),
 	PROBE(rule12_protection_key),
 	PROBE(rule12_protection_key_denies),
 	PROBES_END,
@@ -272,6 +325,18 @@ static void rule13_mincore_refuses(void)
 	OK(mincore(p, 16 * PAGE, vec));
 	for (unsigned i = 0; i < 16; i++)
 		EXPECT(vec[i] & 1);
+}
+
+static void rule13_msync(void)
+{
+	unsigned char *p = map_soiled(16 * PAGE);
+
+	OK(msync(p, 16 * PAGE, MS_SYNC));
+	unmap(p + 4 * PAGE, PAGE);
+	FAILS(msync(p, 16 * PAGE, MS_ASYNC), ENOMEM);
+	FAILS(msync(p + 1, PAGE, MS_SYNC), EINVAL);
+	unmap(p, 16 * PAGE);
+	FAILS(msync(p, PAGE, MS_SYNC), ENOMEM);
 }
 
 static void rule13_freeing_unlocks(void)
@@ -365,6 +430,7 @@ const struct probe probes_lock[] = {
 	PROBE(rule13_mlock_into_a_hole),
 	PROBE(rule13_mincore_of_a_hole),
 	PROBE(rule13_mincore_refuses),
+	PROBE(rule13_msync),
 	PROBE(rule13_freeing_unlocks),
 	PROBE(rule13_freeing_a_part_unlocks_it),
 	PROBE(rule13_lock_on_fault),

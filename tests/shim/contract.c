@@ -50,9 +50,13 @@ static const struct probe *const tables[] = {
 
 /* For run_helper() only. */
 static const struct probe helpers[] = {
-	PROBE(helper_before_main), PROBE(helper_small_space),
-	PROBE(helper_thp_disable), PROBE(helper_without_huge_pages),
-	PROBE(helper_secure),      PROBES_END,
+	PROBE(helper_before_main),
+	PROBE(helper_refused_advice),
+	PROBE(helper_small_space),
+	PROBE(helper_thp_disable),
+	PROBE(helper_without_huge_pages),
+	PROBE(helper_secure),
+	PROBES_END,
 };
 
 static struct verdict *verdict;
@@ -309,7 +313,7 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	for (size_t bytes = PAGE; warm && bytes <= 4 * MIB; bytes *= 2)
-		soil(bytes);
+		soil_often(bytes);
 	run_all();
 	return summary();
 }

@@ -105,6 +105,8 @@ void unmap(void *p, size_t bytes);
 
 /* Maps, writes all of and frees memory of that size, some rounds. */
 void soil(size_t bytes);
+/* So often that a library is past what it does for the first ones. */
+void soil_often(size_t bytes);
 unsigned char *map_reused(size_t bytes);
 unsigned char *map_soiled(size_t bytes); /* all of it written with SOIL */
 
@@ -145,7 +147,8 @@ long smaps_kib(const void *p, const char *field);
 long status_kib(const char *field);
 /* "rw-p", or "" for a page that isn't in maps. */
 const char *maps_mode(const void *p);
-bool is_anonymous(const void *p);
+/* The last column of maps. */
+bool maps_name_is(const void *p, const char *name);
 
 /* ---- Processes ------------------------------------------------------------------ */
 
@@ -159,6 +162,7 @@ bool become_nobody(void);
 void run_helper(const char *name);
 void run_program(const char *path, const char *name);
 void helper_before_main(void);
+void helper_refused_advice(void);
 void helper_small_space(void);
 void helper_thp_disable(void);
 void helper_without_huge_pages(void);

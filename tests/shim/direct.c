@@ -141,8 +141,10 @@ static void rule16_direct_munmap_of_everything_held(void)
 static void rule08_direct_munmap_then_munmap(void)
 {
 	for (size_t bytes = PAGE; bytes <= MIB; bytes *= 16) {
-		unsigned char *p = map_soiled(bytes);
+		unsigned char *p;
 
+		soil_often(bytes);
+		p = map_soiled(bytes);
 		EXPECT(direct_munmap(p, bytes) == 0);
 		unmap(p, bytes);
 		expect_clean(bytes);
@@ -152,8 +154,10 @@ static void rule08_direct_munmap_then_munmap(void)
 static void rule08_direct_protection_then_munmap(void)
 {
 	for (size_t bytes = PAGE; bytes <= MIB; bytes *= 16) {
-		unsigned char *p = map_soiled(bytes);
+		unsigned char *p;
 
+		soil_often(bytes);
+		p = map_soiled(bytes);
 		EXPECT(direct_mprotect(p, bytes, PROT_READ) == 0);
 		unmap(p, bytes);
 		expect_clean(bytes);
@@ -163,8 +167,10 @@ static void rule08_direct_protection_then_munmap(void)
 static void rule08_direct_file_then_munmap(void)
 {
 	int fd = file_of(64 * KIB, 5);
-	unsigned char *p = map_soiled(64 * KIB), byte = 0;
+	unsigned char *p, byte = 0;
 
+	soil_often(64 * KIB);
+	p = map_soiled(64 * KIB);
 	EXPECT(direct_mmap(p, 64 * KIB, RW, MAP_SHARED | MAP_FIXED, fd) == p);
 	unmap(p, 64 * KIB);
 	expect_clean(64 * KIB);

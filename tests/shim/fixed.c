@@ -7,6 +7,7 @@
 #include "contract.h"
 
 #include <stdio.h>
+#include <sys/shm.h>
 
 /* Before and behind of `bytes` at `at` in p of `whole` bytes: untouched. */
 static void neighbours_intact(const unsigned char *p, size_t whole, size_t at,
@@ -184,7 +185,28 @@ static void rule04_many_times_at_one_place(void)
 	expect_clean(2 * MIB);
 }
 
+static void rule04_shared_memory_segment(void)
+{
+	int id = shmget(IPC_PRIVATE, 64 * KIB, IPC_CREAT | 0600);
+	unsigned char *p = map_soiled(256 * KIB), *q = p + 64 * KIB;
+
+	if (id < 0)
+		probe_skip("shmget: %s", error_name(errno));
+	EXPECT(shmat(id, q, SHM_REMAP) == q);
+	shmctl(id, IPC_RMID, NULL);
+	expect_zero(q, 64 * KIB, "shmat with SHM_REMAP");
+	expect_bytes(p, 64 * KIB, SOIL, "below a segment");
+	expect_bytes(q + 64 * KIB, 128 * KIB, SOIL, "above a segment");
+	memset(q, 3, 64 * KIB);
+	OK(shmdt(q));
+	unmap(p, 64 * KIB);
+	unmap(q + 64 * KIB, 128 * KIB);
+	expect_clean(256 * KIB);
+	expect_clean(64 * KIB);
+}
+
 const struct probe probes_fixed[] = {
+	PROBE(rule04_shared_memory_segment),
 	PROBE(rule04_anonymous_in_the_middle),
 	PROBE(rule04_anonymous_over_all),
 	PROBE(rule04_file_in_the_middle),

@@ -190,6 +190,34 @@ static void rule05_sync_is_refused_without_dax(void)
 #endif
 }
 
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 8 /* since 6.11 */
+#endif
+
+static void rule05_droppable(void)
+{
+	unsigned char *p;
+
+	soil(64 * KIB);
+	p = mmap(NULL, 64 * KIB, RW, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		probe_skip("no MAP_DROPPABLE: %s", error_name(errno));
+	EXPECT(has_vm_flag(p, "dp"));
+	unmap(p, 64 * KIB);
+	expect_clean(64 * KIB);
+}
+
+static void rule05_flags_without_effect(void)
+{
+	static const int flags[] = {MAP_DENYWRITE, MAP_EXECUTABLE, MAP_NONBLOCK,
+				    MAP_FILE};
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		soil(64 * KIB);
+		expect_zero(map_with(64 * KIB, flags[i]), 64 * KIB, "a flag");
+	}
+}
+
 static void populated_is_resident(size_t bytes, int flags)
 {
 	unsigned char *p;
@@ -243,6 +271,8 @@ const struct probe probes_flags[] = {
 	PROBE(rule05_growsdown),
 	PROBE(rule05_locked),
 	PROBE(rule05_sync_is_refused_without_dax),
+	PROBE(rule05_droppable),
+	PROBE(rule05_flags_without_effect),
 	PROBE(rule05_populated_is_resident),
 	PROBE(rule05_first_populated_is_resident),
 	PROBE(rule05_stack_holds_a_thread),

@@ -11,9 +11,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* ---- Before main ---------------------------------------------------------------------- */
@@ -222,6 +225,29 @@ static void rule15_smallest_stack(void)
 	}
 }
 
+/* A thread on memory of the program's own. */
+static void rule15_stack_that_was_mapped(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	for (uintptr_t i = 1; i < 20; i++) {
+		unsigned char *p;
+
+		soil(256 * KIB);
+		p = map_with(256 * KIB, MAP_STACK);
+		OK(mprotect(p, PAGE, PROT_NONE));
+		pthread_attr_init(&attr);
+		EXPECT(pthread_attr_setstack(&attr, p + PAGE,
+					     256 * KIB - PAGE) == 0);
+		EXPECT(pthread_create(&thread, &attr, churn_some, (void *)i) ==
+		       0);
+		pthread_join(thread, NULL);
+		unmap(p, 256 * KIB);
+	}
+	expect_clean(256 * KIB);
+}
+
 static pthread_key_t key;
 
 static void key_destructor(void *p)
@@ -342,6 +368,92 @@ static void rule15_thread_without_tls(void)
 	probe_skip("written for x86-64 only");
 }
 #endif
+
+/* ---- Filters of system calls ----------------------------------------------------------------- */
+
+#define FILTER_CALL(number, verdict)                                           \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                   \
+		BPF_STMT(BPF_RET | BPF_K, (verdict))
+
+static void filter_set(struct sock_filter *code, unsigned short n)
+{
+	struct sock_fprog program = {n, code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		probe_skip("no filters of system calls: %s", error_name(errno));
+}
+
+/* A program that has shut itself in, and maps and frees from there on. */
+static void rule15_filter_that_kills(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		FILTER_CALL(SYS_mmap, SECCOMP_RET_ALLOW),
+		FILTER_CALL(SYS_munmap, SECCOMP_RET_ALLOW),
+		FILTER_CALL(SYS_exit_group, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+
+	for (size_t bytes = PAGE; bytes <= 16 * MIB; bytes *= 4)
+		soil(bytes);
+	filter_set(code, sizeof(code) / sizeof(*code));
+	for (size_t bytes = PAGE; bytes <= 16 * MIB; bytes *= 2)
+		for (unsigned i = 0; i < 6; i++) {
+			unsigned char *p = map(bytes);
+
+			expect_zero(p, bytes, "behind a filter");
+			memset(p, SOIL, bytes);
+			unmap(p, bytes);
+		}
+}
+
+/* What a container's filter refuses isn't relied on: set unseen, or inherited. */
+static void advice_refuse(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		FILTER_CALL(SYS_madvise, SECCOMP_RET_ERRNO | EPERM),
+		FILTER_CALL(SYS_mincore, SECCOMP_RET_ERRNO | EPERM),
+		FILTER_CALL(SYS_mremap, SECCOMP_RET_ERRNO | EPERM),
+		FILTER_CALL(SYS_membarrier, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	filter_set(code, sizeof(code) / sizeof(*code));
+}
+
+void helper_refused_advice(void)
+{
+	for (size_t bytes = PAGE; bytes <= 64 * MIB; bytes *= 2) {
+		for (unsigned i = 0; i < (bytes > 4 * MIB ? 3 : 12); i++) {
+			unsigned char *p = map(bytes);
+
+			expect_zero(p, bytes, "where advice is refused");
+			memset(p, SOIL, bytes);
+			unmap(p, bytes);
+		}
+		for (unsigned i = 0; i < 100; i++)
+			unmap(map(bytes), bytes);
+	}
+	FAILS(madvise(map(PAGE), PAGE, MADV_DONTNEED), EPERM);
+}
+
+static void rule15_filter_that_refuses_advice(void)
+{
+	for (size_t bytes = PAGE; bytes <= 16 * MIB; bytes *= 2)
+		soil(bytes);
+	advice_refuse();
+	helper_refused_advice();
+}
+
+static void rule15_inherited_filter(void)
+{
+	advice_refuse();
+	run_helper("helper_refused_advice");
+}
 
 /* ---- What else a call might touch ----------------------------------------------------------- */
 
@@ -491,6 +603,10 @@ const struct probe probes_odd[] = {
 	PROBE(rule15_alternate_signal_stack),
 	PROBE(rule15_write_barrier),
 	PROBE(rule15_smallest_stack),
+	PROBE(rule15_stack_that_was_mapped),
+	PROBE(rule15_filter_that_kills),
+	PROBE(rule15_filter_that_refuses_advice),
+	PROBE(rule15_inherited_filter),
 	PROBE(rule15_thread_destructors),
 	PROBE(rule15_many_short_threads),
 	PROBE(rule15_thread_that_shares_tls),

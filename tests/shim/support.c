@@ -108,6 +108,14 @@ void soil(size_t bytes)
 	}
 }
 
+void soil_often(size_t bytes)
+{
+	unsigned times = bytes <= 64 * KIB ? 40 : bytes <= MIB ? 12 : 6;
+
+	for (unsigned i = 0; i < times; i++)
+		soil(bytes);
+}
+
 unsigned char *map_reused(size_t bytes)
 {
 	soil(bytes);
@@ -422,17 +430,17 @@ const char *maps_mode(const void *p)
 	return mode;
 }
 
-/* Inode 0; what a library calls its memory doesn't matter. */
-bool is_anonymous(const void *p)
+bool maps_name_is(const void *p, const char *name)
 {
-	unsigned long inode = 1;
-	const char *line;
+	size_t length = strlen(name);
+	const char *line, *end;
 
 	if (!text_read("/proc/self/maps"))
 		probe_skip("no /proc/self/maps");
 	line = area_of(p);
-	return line && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 &&
-	       inode == 0;
+	end = line ? strchr(line, '\n') : NULL;
+	return end && (size_t)(end - line) >= length &&
+	       strncmp(end - length, name, length) == 0;
 }
 
 /* ---- Processes ------------------------------------------------------------------ */

@@ -10,10 +10,11 @@
  *                     vfork in turn
  *   churn loaded      is a library of the name given in $WANTED mapped here: yes, no
  *
- * A round is a mapping of 4 KiB to 4 MiB, by which a byte that isn't zero is found,
- * or memory of the C library's heap; not in children, since the heaps of some
- * sanitizers aren't ready for a fork among threads.  Prints "churn: whole" and exits with 0, or
- * says what was wrong.  Processes that hang are ended by an alarm.
+ * A round is a mapping of 4 KiB to 4 MiB, of which some pages must be zero, and which
+ * may be cut, grown, guarded or discarded before it is freed; or memory of the C
+ * library's heap, but not in children, since the heaps of some sanitizers aren't ready
+ * for a fork among threads.  Prints "churn: whole" and exits with 0, or says what was
+ * wrong.  Processes that hang are ended by an alarm.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -39,8 +40,8 @@ static unsigned rounds, spawns;
 #define CHECK(cond)                                                            \
 	do {                                                                   \
 		if (!(cond)) {                                                 \
-			fprintf(stderr, "churn: %d: not so: %s\n", __LINE__,   \
-				#cond);                                        \
+			fprintf(stderr, "churn: %d: not so: %s (%m)\n",        \
+				__LINE__, #cond);                                       \
 			_exit(1);                                              \
 		}                                                              \
 	} while (0)
@@ -51,29 +52,94 @@ static unsigned draw(unsigned *random, unsigned n)
 	return (*random >> 16) % n;
 }
 
+struct area {
+	unsigned char *p;
+	size_t pages;
+};
+
+/* Finds some pages zeroed and writes them. */
+static void pages_write(const struct area *a, unsigned *random)
+{
+	size_t step = a->pages > 32 ? a->pages / 32 : 1;
+
+	for (size_t at = draw(random, (unsigned)step); at < a->pages;
+	     at += step) {
+		for (size_t i = 0; i < PAGE; i += 128)
+			CHECK(a->p[at * PAGE + i] == 0);
+		memset(a->p + at * PAGE, 0xa5, PAGE);
+	}
+}
+
+/* From then on the second page is anybody's. */
+static void part_free(struct area *a)
+{
+	CHECK(munmap(a->p + PAGE, PAGE) == 0);
+	CHECK(madvise(a->p + 2 * PAGE, PAGE, MADV_DONTNEED) == 0);
+	CHECK(a->p[2 * PAGE] == 0);
+	CHECK(munmap(a->p, PAGE) == 0);
+	a->p += 2 * PAGE;
+	a->pages -= 2;
+}
+
+static void grow(struct area *a)
+{
+	size_t bytes = a->pages * PAGE;
+	unsigned char first = a->p[0], last = a->p[bytes - 1];
+
+	a->p = mremap(a->p, bytes, 2 * bytes, MREMAP_MAYMOVE);
+	CHECK(a->p != MAP_FAILED);
+	CHECK(a->p[0] == first && a->p[bytes - 1] == last);
+	CHECK(a->p[bytes] == 0 && a->p[2 * bytes - 1] == 0);
+	a->p[2 * bytes - 1] = 0xa5;
+	a->pages *= 2;
+}
+
+static void shrink(struct area *a)
+{
+	CHECK(mremap(a->p, a->pages * PAGE, 3 * PAGE, 0) == a->p);
+	a->pages = 3;
+}
+
+static void replace(struct area *a)
+{
+	unsigned char *q = a->p + 2 * PAGE;
+
+	CHECK(mmap(q, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == q);
+	CHECK(q[0] == 0 && q[PAGE - 1] == 0);
+	memset(q, 0xa5, PAGE);
+}
+
+static void guard(struct area *a)
+{
+	CHECK(mprotect(a->p + PAGE, PAGE, PROT_NONE) == 0);
+	a->p[2 * PAGE] = 0xa5;
+}
+
+static void discard(struct area *a)
+{
+	CHECK(madvise(a->p, a->pages * PAGE, MADV_DONTNEED) == 0);
+	CHECK(a->p[0] == 0 && a->p[a->pages * PAGE - 1] == 0);
+	a->p[PAGE] = 0xa5;
+}
+
+static void (*const changes[])(struct area *) = {
+	part_free, grow, shrink, replace, guard, discard,
+};
+#define CHANGES (sizeof(changes) / sizeof(*changes))
+
 static void map_some(unsigned *random)
 {
-	size_t pages = ((size_t)1 << draw(random, 11)) + draw(random, 2);
-	size_t step = pages > 32 ? pages / 32 : 1;
-	unsigned char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct area a = {.pages = ((size_t)1 << draw(random, 11)) +
+				  draw(random, 2)};
 
-	CHECK(p != MAP_FAILED);
-	for (size_t at = draw(random, (unsigned)step); at < pages; at += step) {
-		for (size_t i = 0; i < PAGE; i += 128)
-			CHECK(p[at * PAGE + i] == 0);
-		memset(p + at * PAGE, 0xa5, PAGE);
-	}
-	if (pages > 4 && draw(random, 4) == 0) {
-		/* From then on the second page is anybody's. */
-		CHECK(munmap(p + PAGE, PAGE) == 0);
-		CHECK(madvise(p + 2 * PAGE, PAGE, MADV_DONTNEED) == 0);
-		CHECK(p[2 * PAGE] == 0);
-		CHECK(munmap(p, PAGE) == 0);
-		p += 2 * PAGE;
-		pages -= 2;
-	}
-	CHECK(munmap(p, pages * PAGE) == 0);
+	a.p = mmap(NULL, a.pages * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(a.p != MAP_FAILED);
+	pages_write(&a, random);
+	if (a.pages > 4 && draw(random, 3) == 0)
+		changes[draw(random, CHANGES)](&a);
+	CHECK(munmap(a.p, a.pages * PAGE) == 0);
 }
 
 static void heap_some(unsigned *random)
