@@ -308,7 +308,48 @@ static void rule10_protection_moves_along(void)
 	expect_clean(64 * KIB);
 }
 
+/* New mappings are in one piece, whatever was in their place before. */
+static void grows_in_one_piece(size_t bytes)
+{
+	enum { N = 3 };
+	unsigned char *p[N];
+
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = map(bytes);
+		memset(p[i], SOIL, bytes);
+	}
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = mremap(p[i], bytes, 2 * bytes, MREMAP_MAYMOVE);
+		EXPECT(p[i] != MAP_FAILED);
+		expect_bytes(p[i], bytes, SOIL, "grown");
+		unmap(p[i], 2 * bytes);
+	}
+}
+
+static void rule10_grow_where_pieces_were(void)
+{
+	for (size_t bytes = 512 * KIB; bytes <= 8 * MIB; bytes *= 2)
+		for (unsigned i = 0; i < 4; i++) {
+			unsigned char *p = map_soiled(bytes), *q;
+
+			q = p + bytes / 4 + i * PAGE;
+			if (i == 0)
+				OK(mmap(q, PAGE, RW, ANON | MAP_FIXED, -1, 0));
+			else if (i == 1)
+				unmap(q, bytes / 2);
+			else
+				OK(mprotect(q, bytes / i, PROT_READ));
+			if (i == 3)
+				OK(mprotect(q, bytes / 3, RW));
+			if (i == 0)
+				memset(q, SOIL, PAGE);
+			unmap(p, bytes);
+			grows_in_one_piece(bytes);
+		}
+}
+
 const struct probe probes_remap[] = {
+	PROBE(rule10_grow_where_pieces_were),
 	PROBE(rule10_shrink_frees_the_tail),
 	PROBE(rule10_shrink_to_odd_length),
 	PROBE(rule10_grow_may_move),
