@@ -266,7 +266,7 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "spawns") == 0)
 		spawns = n / THREADS;
 	CHECK(n > 0);
-	alarm(SECONDS);
+	alarm(SECONDS + n / 20);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&threads[i], NULL, thread_main,
 				     (void *)(i + 1)) == 0);
