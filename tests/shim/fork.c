@@ -276,6 +276,47 @@ static void rule14_fork_among_threads(void)
 	churn_stop();
 }
 
+/* Whatever other threads were at: what a child has is its own to change. */
+static void child_changes(unsigned char *p, size_t bytes)
+{
+	unsigned char *q = p + bytes / 4;
+
+	EXPECT(mmap(q, PAGE, RW, ANON | MAP_FIXED, -1, 0) == q);
+	expect_zero(q, PAGE, "MAP_FIXED in a child");
+	OK(mprotect(q + PAGE, PAGE, PROT_READ));
+	unmap(q + 2 * PAGE, PAGE);
+	EXPECT(is_hole(q + 2 * PAGE));
+	EXPECT(mmap(q + 2 * PAGE, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1,
+		    0) == q + 2 * PAGE);
+	OK(madvise(p, PAGE, MADV_DONTNEED));
+	expect_zero(p, PAGE, "MADV_DONTNEED in a child");
+	p = mremap(p, bytes / 4, bytes, MREMAP_MAYMOVE);
+	EXPECT(p != MAP_FAILED);
+	expect_bytes(p + PAGE, bytes / 4 - PAGE, SOIL, "moved in a child");
+	unmap(p, bytes);
+	unmap(q, bytes - bytes / 4);
+}
+
+static void rule14_changes_among_threads(void)
+{
+	churn_start(8);
+	for (unsigned i = 0; i < 80; i++) {
+		size_t bytes = 64 * KIB << i % 7;
+		unsigned char *p = map(bytes);
+		pid_t pid;
+
+		memset(p, SOIL, bytes);
+		pid = fork();
+		if (pid == 0) {
+			child_changes(p, bytes);
+			_exit(0);
+		}
+		child_await(pid);
+		unmap(p, bytes);
+	}
+	churn_stop();
+}
+
 /* A fork of which no handler hears. */
 static void rule14_raw_clone_among_threads(void)
 {
@@ -445,6 +486,7 @@ const struct probe probes_fork[] = {
 	PROBE(rule14_generations),
 	PROBE(rule14_many_children_at_once),
 	PROBE(rule14_fork_among_threads),
+	PROBE(rule14_changes_among_threads),
 	PROBE(rule14_raw_clone_among_threads),
 	PROBE(rule14_raw_clone_alone),
 	PROBE(rule14_forks_from_four_threads),
