@@ -119,7 +119,7 @@ static void await(pid_t pid)
 
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFEXITED(status), "a child got signal %d", WTERMSIG(status));
-	cr_assert_eq(WEXITSTATUS(status), 0, "the child's line % 251 + 1: %d",
+	cr_assert_eq(WEXITSTATUS(status), 0, "the child's line %% 251 + 1: %d",
 		     WEXITSTATUS(status));
 }
 
