@@ -68,7 +68,8 @@ static void zone_thaw(struct pcpi_zone *z)
 }
 
 /* Others have subscribers, for whose locks the turn may wait; their children don't
- * use it. */
+ * use it.  It is taken late for its rank: in these heaps who has it, a trim, waits for
+ * none of the locks that come before it here. */
 static bool has_turn(const struct pcpa_heap *h)
 {
 	return h->options_flags & PCPA_HEAP_COW;

@@ -9,6 +9,7 @@ static struct {
 	_Alignas(64) uint64_t in; /* a */
 } sides[2];
 static unsigned side; /* a */
+static unsigned forks; /* c, but for a child that has one thread */
 
 struct pcpi_section pcpi_rcu_read_lock(void)
 {
@@ -17,6 +18,7 @@ struct pcpi_section pcpi_rcu_read_lock(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &section.cancel_state); /* R3 */
 	/* relaxed: an old one makes somebody wait longer. */
 	section.side = pcpi_load_relaxed(&side);
+	section.forks = forks;
 	/* acquire/release: R2, pairs with side_await(). */
 	pcpi_fetch_add_acq_rel(&sides[section.side].in, 1);
 	return section;
@@ -24,8 +26,9 @@ struct pcpi_section pcpi_rcu_read_lock(void)
 
 void pcpi_rcu_read_unlock(struct pcpi_section section)
 {
-	/* release: R2, pairs with side_await(). */
-	pcpi_fetch_add_release(&sides[section.side].in, UINT64_MAX);
+	if (pcpi_likely(section.forks == forks)) /* R4 */
+		/* release: R2, pairs with side_await(). */
+		pcpi_fetch_add_release(&sides[section.side].in, UINT64_MAX);
 	pthread_setcancelstate(section.cancel_state, NULL);
 }
 
@@ -54,4 +57,5 @@ void pcpi_rcu_forked(void)
 	/* relaxed: there is no other thread. */
 	pcpi_store_relaxed(&sides[0].in, 0);
 	pcpi_store_relaxed(&sides[1].in, 0);
+	forks++;
 }

@@ -21,7 +21,9 @@
  *     others have ended.  The side only lets new sections go where nobody waits.
  * R3  A thread can't be cancelled in a section, so that each ends.
  *
- * In a forked child no section is under way: who forks isn't in one.
+ * R4  A forked child begins at 0.  Where its thread forked inside of a section, that
+ *     is not counted any more, and isn't taken off at its end: until then the child
+ *     has no other thread, or one that was made in a callback, which must not trim.
  *
  * Concurrency: any thread.  Cost: two atomic additions to a line that all share.
  * Failure: none.  Source: the sleepable RCU of Linux, with one counter a side.
@@ -35,6 +37,7 @@
 
 struct pcpi_section {
 	unsigned side;
+	unsigned forks;	  /* of the process and those that it comes from: R4 */
 	int cancel_state; /* of the thread, before */
 };
 

@@ -354,7 +354,8 @@ struct pcpa_arena_info {
  * 0; -ENODEV in a forked child of a heap without PCPA_HEAP_COW, -EINVAL without
  * a heap or fn.  Arenas added meanwhile may or may not be seen, and one that
  * pcpa_heap_trim() shortens may be seen as it was, as it is, or both.  fn must not
- * call the heap, nor trim any or subscribe to any.
+ * call the heap, nor trim any or subscribe to any, and must return, as that of
+ * pcpa_heap_trace().
  */
 int pcpa_for_each_arena(struct pcpa_heap *heap,
 			int (*fn)(const struct pcpa_arena_info *, void *),
@@ -530,7 +531,9 @@ struct pcpa_event {
  * with no lock of the library held; NULL ends it.  When pcpa_heap_trace()
  * returns, what was subscribed before is not running and won't be called.  fn
  * must not call the heap, trim any or subscribe to any, fork, or take a lock that a
- * caller of pcpa_heap_trace() holds; nor must a handler that interrupts it.  Returns 0 or -EINVAL.
+ * caller of pcpa_heap_trace() holds; nor must a handler that interrupts it.  It must
+ * return, neither jump out nor end its thread, which can't be cancelled meanwhile.
+ * Returns 0 or -EINVAL.
  */
 int pcpa_heap_trace(struct pcpa_heap *heap,
 		    void (*fn)(const struct pcpa_event *, void *), void *arg);
@@ -545,7 +548,8 @@ int pcpa_heap_trace(struct pcpa_heap *heap,
  * ends it; when pcpa_heap_watch() returns, what was subscribed before is not
  * running and won't be called.  fn must not call the heap, trim any or subscribe to
  * any, fork, or take a lock that a caller of pcpa_heap_watch() or
- * pcpa_heap_destroy() holds; nor must a handler that interrupts it.
+ * pcpa_heap_destroy() holds; nor must a handler that interrupts it.  It must return, as
+ * that of pcpa_heap_trace().
  * Blocks in threads' caches count as used, and PCPA_NOWAIT calls don't tell: the
  * next other call does.  Returns 0, -EINVAL without a heap, or -ENODEV in a forked
  * child of a heap without PCPA_HEAP_COW.

@@ -117,6 +117,25 @@ Test(rcu, thread_that_is_cancelled_in_a_section_ends_it, .timeout = 60,
 	pthread_barrier_destroy(&inside);
 }
 
+/* As a callback of pcpa_for_each_arena() may fork. */
+Test(rcu, section_that_was_begun_before_a_fork_ends_in_both, .timeout = 60)
+{
+	struct pcpa_heap *heap = heap_fixed(4 * MIB, PCPA_HEAP_COW);
+	struct pcpi_section s = pcpi_rcu_read_lock();
+	pid_t pid = fork();
+	int status;
+
+	pcpi_rcu_read_unlock(s);
+	if (pid == 0)
+		alarm(20);
+	pcpi_rcu_synchronize();
+	if (pid == 0)
+		_exit(0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	heap_end(heap);
+}
+
 static void *stays_inside(void *arg)
 {
 	struct pcpi_section s = pcpi_rcu_read_lock();
