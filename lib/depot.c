@@ -63,7 +63,7 @@ static uint32_t get_locked(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 
 uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 {
-	pcpi_prefetch_write(d);
+	pcpi_depot_expect(d);
 	if (pcpi_depot_len(d) == 0)
 		return 0;
 	depot_lock(d);
@@ -75,7 +75,7 @@ uint32_t pcpi_depot_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n)
 uint32_t pcpi_depot_try_get(struct pcpi_depot *d, uint32_t *pfns, uint32_t n,
 			    bool *busy)
 {
-	pcpi_prefetch_write(d);
+	pcpi_depot_expect(d);
 	if (pcpi_depot_len(d) == 0)
 		return 0;
 	if (!pcpi_lock_try(&d->lock)) {

@@ -42,6 +42,27 @@ void pcpi_depot_init(struct pcpi_depot *d, uint32_t *slots, uint32_t capacity);
 
 void pcpi_depot_fini(struct pcpi_depot *d);
 
+/*
+ * Before a get, the earlier the better: has the lines of the depot, and then those of
+ * up to n blocks, fetched from whoever wrote them, while the caller does other things.
+ * Nothing depends on them: the second looks at an end that may move.  A get does the
+ * first by itself, which is late.
+ */
+PCPI_INLINE void pcpi_depot_expect(const struct pcpi_depot *d)
+{
+	pcpi_prefetch_write(d);
+}
+
+PCPI_INLINE void pcpi_depot_expect_blocks(const struct pcpi_depot *d, uint32_t n)
+{
+	/* relaxed: see above. */
+	uint32_t head = pcpi_load_relaxed(&d->ring.head), i;
+
+	n = pcpi_min(n, pcpi_ring_len_racy(&d->ring));
+	for (i = 1; i <= n; i += PCPI_CACHELINE / sizeof(uint32_t))
+		__builtin_prefetch(&d->ring.slots[(head - i) & d->ring.mask]);
+}
+
 /* Takes all n blocks, or returns false. */
 bool pcpi_depot_put(struct pcpi_depot *d, const uint32_t *pfns, uint32_t n);
 

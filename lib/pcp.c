@@ -411,9 +411,12 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			   uint32_t n)
 {
 	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
-	uint32_t count = pcpi_cache_count(c), got = 0, taken = 0;
+	bool traced = pcpi_trace_on(&c->env->trace);
+	uint32_t count = traced ? pcpi_cache_count(c) : 0, got = 0, taken = 0;
 
 	n = pcpi_min(n, PCPI_CHUNK);
+	pcpi_depot_expect_blocks(&c->zone->depots[order],
+				 pcpi_policy_depot_blocks(ps.depot_batch, order));
 	if (pcpi_tune_is_taker(c, order))
 		got = refill_at_once(c, order, &ps, pfns, n, &taken);
 	if (got == 0)
@@ -421,7 +424,7 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 	if (got == 0)
 		return 0;
 	pcpi_counter_add(&c->refills, 1);
-	if (pcpi_trace_on(&c->env->trace))
+	if (traced)
 		pcpi_trace_emit(&c->env->trace, PCPA_EVENT_PCPU_REFILL,
 				(int)c->zone->config.os_node, order,
 				(uint64_t)taken << order, count, c->high);

@@ -48,7 +48,9 @@ static uint32_t cached_take(struct pcpi_request *req,
 	if (pcpi_zone_is_disabled(c->zone)) /* spares the refill: C9 */
 		return direct_take(req, c->zone, pfns, n);
 	while (got < n) {
-		more = pcpi_cache_pop(c, req->order, pfns + got, n - got);
+		more = 0;
+		if (pcpi_cache_len(c, req->order) > 0)
+			more = pcpi_cache_pop(c, req->order, pfns + got, n - got);
 		if (more == 0)
 			more = pcpi_cache_refill(c, req->order, pfns + got,
 						 n - got);
@@ -220,6 +222,8 @@ static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got;
 
+	if (req->order < PCPI_PCP_ORDERS)
+		pcpi_depot_expect(&req->zone->depots[req->order]);
 	pcpi_deferred_look(&req->heap->env);
 	got = zone_take(req, req->zone, pfns, n);
 	if (got < n)

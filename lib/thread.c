@@ -324,8 +324,11 @@ struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 				    struct pcpi_zone *zone)
 {
-	struct pcpi_cache *c = pcpi_thread_cache(heap, NULL), *next;
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot), *next;
 
+	if (c && c->zone == zone)
+		return c;
+	c = pcpi_thread_cache(heap, NULL);
 	if (!c || c->zone == zone)
 		return c;
 	next = pcpi_thread_cache(heap, zone);
