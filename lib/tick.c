@@ -24,6 +24,8 @@
  *     meanwhile is emptied, for nobody else would (sweep.c, SW3); one whose owner
  *     owed a flush, of which the tick has not done all, owes it again.  PENDING
  *     comes with DRAIN only, so that what the plan saw is no less.
+ * TI4  Of a heap of several nodes, each thread sees at its first call after a tick
+ *     on which it is.
  *
  * With PCPA_HEAP_NO_IPI a cache with an owner is not claimed: where its pages are
  * due it is asked to flush, and its high sinks when it looks.
@@ -80,6 +82,14 @@ static enum pcpi_idle_place place_of(const struct pcpa_heap *heap,
 						     : PCPI_IDLE_HOME;
 }
 
+/* Where hits go on and on, only this has a thread that has moved follow: TI4. */
+static void home_ask(const struct pcpa_heap *heap, struct pcpi_cache *c)
+{
+	/* acquire: pairs with thread.c's cache_offer_locked(). */
+	if (heap->nr_zones > 1 && is_home(c) && pcpi_load_acquire(&c->owner))
+		pcpi_cache_ask_where(c);
+}
+
 static bool cache_claim(struct pcpa_heap *heap, struct pcpi_cache *c)
 {
 	if (!pcpi_cache_idle_plan(c, place_of(heap, c)))
@@ -106,6 +116,7 @@ static unsigned idle_claim(struct pcpa_heap *heap)
 	pcpi_list_each(c, &heap->caches, registry) {
 		c->claimed = cache_claim(heap, c); /* TI2 */
 		n += c->claimed;
+		home_ask(heap, c);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
 	return n;

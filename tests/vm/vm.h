@@ -161,6 +161,31 @@ static inline struct pcpa_stats vm_stats(struct pcpa_heap *heap, int node)
 	return stats;
 }
 
+/* The number behind a word of the text of a node in the statistics (PCPA_STATS_
+ * ZONEINFO), for instance "high_min:"; its first cache counts. */
+static inline uint64_t vm_text(struct pcpa_heap *heap, unsigned node,
+			       const char *word)
+{
+	static char text[64 << 10];
+	char head[16];
+	uint64_t number = 0;
+	const char *at;
+
+	CHECK(pcpa_stats_format(heap, PCPA_STATS_ZONEINFO, text, sizeof(text)) <
+	      (int)sizeof(text));
+	snprintf(head, sizeof(head), "Node %u,", node);
+	at = strstr(text, head);
+	CHECK(at && (at = strstr(at, word)));
+	CHECK(sscanf(at + strlen(word), "%" SCNu64, &number) == 1);
+	return number;
+}
+
+/* Pages of a node in all threads' caches and outboxes. */
+static inline uint64_t vm_cached(struct pcpa_heap *heap, unsigned node)
+{
+	return vm_stats(heap, (int)node).cached_pages;
+}
+
 /* A heap of fixed size on each node of the list, or all. */
 static inline struct pcpa_heap *vm_heap(size_t bytes, const char *nodes,
 					unsigned flags)
