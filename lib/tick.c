@@ -15,6 +15,7 @@
  *           is left alone until the next tick
  *   end     every claim
  *   depots  what nobody needed for a second goes to the zone
+ *   cpus    where some went offline or came, bounds follow (cpus.c)
  *   pools   of packets, which wait for theirs after their end, tell it: no lock
  *
  * TI1  At most one tick a second, however many call.
@@ -192,7 +193,7 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 static void tick_locked(struct pcpa_heap *heap, uint64_t now_ns)
 {
 	uint64_t moved[heap->nr_zones];
-	bool due = is_due(heap, now_ns);
+	bool due = is_due(heap, now_ns), fell[heap->nr_zones];
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
@@ -201,11 +202,16 @@ static void tick_locked(struct pcpa_heap *heap, uint64_t now_ns)
 		/* relaxed: a look without the lock may come too early. */
 		pcpi_store_relaxed(&heap->next_tick_ns, now_ns + TICK_NS);
 		tick(heap, moved);
+		pcpi_heap_cpus_look(heap, fell);
 	}
 	pcpi_lock_drop(&heap->drain_lock);
 	pcpi_sweep_tell(heap, moved);
-	if (due)
-		pcpi_pools_tick(&heap->pools);
+	if (!due)
+		return;
+	pcpi_pools_tick(&heap->pools);
+	for (z = 0; z < heap->nr_zones; z++)
+		if (fell[z])
+			pcpi_heap_bounds_enforce(heap, &heap->env.zones[z]);
 }
 
 void pcpi_heap_tick(struct pcpa_heap *heap)

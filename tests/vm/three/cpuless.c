@@ -6,7 +6,7 @@
  */
 #include "../vm.h"
 
-#define CPUS 4u	     /* of the machine */
+#define CPUS 4u      /* of the machine */
 #define NODE_CPUS 2u /* of nodes 0 and 1 */
 
 static unsigned hugetlb[3];
@@ -40,7 +40,8 @@ int main(void)
 		struct pcpa_stats s = vm_stats(heap, (int)node);
 
 		CHECK_EQ(hugetlb[node], 80);
-		CHECK_EQ(vm_text(heap, node, "high_min:"), s.low_pages / sharers);
+		CHECK_EQ(vm_text(heap, node, "high_min:"),
+			 s.low_pages / sharers);
 		CHECK_EQ(vm_text(heap, node, "high_max:"),
 			 s.managed_pages / 8 / sharers);
 		printf("| a cache's bounds for node %u, which has %u processors | "

@@ -37,8 +37,8 @@ static void check_counters(unsigned asked)
 	}
 }
 
-static void spill(unsigned asked, unsigned second, unsigned third, unsigned flags,
-		  const char *how)
+static void spill(unsigned asked, unsigned second, unsigned third,
+		  unsigned flags, const char *how)
 {
 	const unsigned order[3] = {asked, second, third};
 
