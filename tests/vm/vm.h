@@ -123,8 +123,11 @@ static inline struct vm_where vm_where(struct pcpa_heap *heap, void **blocks,
 
 	for (size_t i = 0; i < n; i++) {
 		int node = vm_node_of(blocks[i]);
+		size_t bytes = (size_t)4096
+			       << pcpa_block_order(heap, blocks[i]);
 
 		CHECK(node >= 0 && node < (int)VM_NODES);
+		CHECK_EQ(vm_node_of((char *)blocks[i] + bytes - 1), node);
 		CHECK_EQ(pcpa_block_node(heap, blocks[i]), node);
 		w.on[node]++;
 	}

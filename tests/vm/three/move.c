@@ -39,7 +39,7 @@ static void traffic(void)
 	}
 }
 
-static void check_left(unsigned node, const char *what, unsigned ops)
+static void check_left(unsigned node, const char *what, const char *when)
 {
 	struct vm_where w;
 
@@ -48,9 +48,9 @@ static void check_left(unsigned node, const char *what, unsigned ops)
 	w = vm_where(heap, blocks, BURST);
 	CHECK_EQ(w.on[!node], BURST);
 	pcpa_free_bulk(heap, blocks, BURST);
-	printf("| a thread goes from node %u to %u, %s | there after at most %u "
-	       "calls; 0 pages of node %u left in its caches |\n",
-	       node, !node, what, ops, node);
+	printf("| a thread goes from node %u to %u, %s | on node %u %s; 0 pages "
+	       "of node %u left in its caches |\n",
+	       node, !node, what, !node, when, node);
 }
 
 /* What it has cached is used up first. */
@@ -72,7 +72,8 @@ static void bursts(unsigned from)
 	CHECK_EQ(n, cached + 1);
 	pcpa_free_bulk(heap, blocks, n);
 	pcpa_thread_flush(heap); /* what it freed of the old node: one batch */
-	check_left(from, "taking without giving back", n);
+	check_left(from, "taking without giving back",
+		   "after what its cache had");
 }
 
 static void pairs(unsigned from)
@@ -83,7 +84,8 @@ static void pairs(unsigned from)
 	usleep(1100 * 1000);
 	CHECK_EQ(pcpa_heap_tick(heap), 0);
 	CHECK_EQ(ops_until(!from), 2);
-	check_left(from, "taking and giving back one block, after a tick", 1);
+	check_left(from, "taking and giving back one block",
+		   "at its first call after a tick");
 }
 
 int main(void)

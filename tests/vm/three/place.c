@@ -6,43 +6,54 @@
  */
 #include "../vm.h"
 
-#define BLOCKS 64u
+#define BLOCKS 32u
 
 static struct pcpa_heap *heap;
 static void *blocks[BLOCKS];
 
-static void check_all_on(unsigned node, const char *how, const char *asked)
+/* Adds where they are, and frees them. */
+static void blocks_end(struct vm_where *sum)
 {
 	struct vm_where w = vm_where(heap, blocks, BLOCKS);
 
-	vm_row(&w, "%s, %s", how, asked);
-	CHECK_EQ(w.on[node], BLOCKS);
+	for (unsigned node = 0; node < VM_NODES; node++)
+		sum->on[node] += w.on[node];
+	sum->all += w.all;
 	pcpa_free_bulk(heap, blocks, BLOCKS);
+}
+
+static void take_order(unsigned order, unsigned flags)
+{
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		blocks[i] = pcpa_alloc(heap, order, flags);
+		CHECK(blocks[i] != NULL);
+	}
+}
+
+static void check_range(unsigned node, unsigned flags)
+{
+	char *range = pcpa_alloc_contig(heap, 700, 1, flags);
+
+	CHECK(range != NULL);
+	CHECK_EQ(vm_node_of(range), node);
+	CHECK_EQ(vm_node_of(range + 699 * 4096), node);
+	pcpa_free_contig(heap, range, 700);
 }
 
 /* By each call, with the flags. */
 static void check_calls(unsigned node, unsigned flags, const char *asked)
 {
-	void *range;
+	struct vm_where sum = {{0}, 0};
 
 	for (unsigned order = 0; order <= 9; order += 3) {
-		char how[32];
-
-		for (unsigned i = 0; i < BLOCKS; i++) {
-			blocks[i] = pcpa_alloc(heap, order, flags);
-			CHECK(blocks[i] != NULL);
-			memset(blocks[i], 1, (size_t)4096 << order);
-		}
-		snprintf(how, sizeof(how), "order %u", order);
-		check_all_on(node, how, asked);
+		take_order(order, flags);
+		blocks_end(&sum);
 	}
 	CHECK_EQ(pcpa_alloc_bulk(heap, 0, flags, blocks, BLOCKS), BLOCKS);
-	check_all_on(node, "in bulk", asked);
-	range = pcpa_alloc_contig(heap, 700, 1, flags);
-	CHECK(range != NULL);
-	CHECK_EQ(vm_node_of(range), node);
-	CHECK_EQ(vm_node_of((char *)range + 699 * 4096), node);
-	pcpa_free_contig(heap, range, 700);
+	blocks_end(&sum);
+	check_range(node, flags);
+	vm_row(&sum, "%s", asked);
+	CHECK_EQ(sum.on[node], sum.all);
 }
 
 static void thread_on(unsigned at)
@@ -65,7 +76,7 @@ static void thread_on(unsigned at)
 
 int main(void)
 {
-	heap = vm_heap(160 * MIB, NULL, 0);
+	heap = vm_heap(80 * MIB, NULL, 0);
 	for (unsigned at = 0; at < 2; at++)
 		vm_thread_on(at, 1, thread_on);
 	CHECK_EQ(pcpa_heap_destroy(heap), 0);

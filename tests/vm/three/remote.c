@@ -6,7 +6,7 @@
  */
 #include "../vm.h"
 
-#define BLOCKS 4096u
+#define BLOCKS 1024u
 
 static struct pcpa_heap *heap;
 static void *blocks[BLOCKS];
@@ -37,6 +37,8 @@ static void give(unsigned node)
 	CHECK_EQ(after.depot_puts - before.depot_puts,
 		 (BLOCKS << order) / batch);
 	CHECK_EQ(after.zone_locks, before.zone_locks);
+	if (node == 1)
+		return;
 	printf("| %u blocks of order %u of node %u, freed by a thread on node %u | "
 	       "in the depot of node %u after %u batches of %" PRIu64
 	       " pages; at most %" PRIu64 " pages in the freer's cache |\n",
@@ -60,13 +62,16 @@ static void take_again(unsigned node)
 
 int main(void)
 {
+	heap = vm_heap(64 * MIB, NULL, PCPA_HEAP_FIXED);
 	for (order = 0; order < 4; order++) {
-		heap = vm_heap(200 * MIB, NULL, PCPA_HEAP_FIXED);
 		vm_thread_on(1, 0, take);
 		vm_thread_on(0, 0, give);
 		vm_thread_on(1, 1, take_again);
-		vm_thread_on(0, 1, give);
-		CHECK_EQ(pcpa_heap_destroy(heap), 0);
+		pcpa_free_bulk(heap, blocks, BLOCKS);
+		vm_thread_on(0, 1, take);
+		vm_thread_on(1, 1, give);
+		CHECK_EQ(pcpa_heap_drain(heap), 0);
 	}
+	CHECK_EQ(pcpa_heap_destroy(heap), 0);
 	return 0;
 }
