@@ -82,6 +82,7 @@ struct forwarder {
 	uint32_t ring;     /* descriptors of each ring */
 	uint32_t batch;    /* frames moved at once */
 	size_t heap_bytes; /* asked for; 0: what the rings can hold */
+	int node;	   /* of the heap; -1: where the program starts */
 	uint64_t left;     /* packets still to forward */
 	uint64_t duration_ns;
 	struct pcpa_heap *heap;
@@ -495,6 +496,8 @@ static int heap_create(struct forwarder *f, size_t bytes, size_t hugepage_bytes)
 	int err;
 
 	getcpu(&cpu, &here); /* taskset decides on several nodes */
+	if (f->node >= 0)
+		here = (unsigned)f->node;
 	snprintf(node, sizeof(node), "%u", here);
 	opts.flags = PCPA_HEAP_FIXED; /* a UMEM can't grow */
 	opts.nodes = node;
@@ -685,6 +688,8 @@ static const struct argp_option options[] = {
 	{"ring", 'r', "N", 0, "descriptors of a ring, a power of two (1024)", 0},
 	{"batch", 'b', "N", 0, "frames moved at once, up to 512 (64)", 0},
 	{"heap", 'H', "MIB", 0, "size of the heap (what the rings can hold)", 0},
+	{"node", 'n', "N", 0,
+	 "NUMA node of the heap (that of the processor where it starts)", 0},
 	{"count", 'c', "N", 0, "end after N packets", 0},
 	{"duration", 'd', "S", 0, "end after S seconds", 0},
 	{0},
@@ -753,6 +758,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case 'H':
 		f->heap_bytes = number(state, "heap", text, 1, 1u << 20) << 20;
 		break;
+	case 'n':
+		f->node = (int)number(state, "node", text, 0, 65534);
+		break;
 	case 'c':
 		f->left = number(state, "count", text, 1, UINT64_MAX);
 		break;
@@ -786,6 +794,7 @@ int main(int argc, char **argv)
 	static struct forwarder f = {
 		.ring = 1024,
 		.batch = 64,
+		.node = -1,
 		.left = UINT64_MAX,
 		.duration_ns = UINT64_MAX,
 		.stats = PCPA_STATS_INIT,

@@ -9,6 +9,7 @@
  *   contig.c  ranges of any length
  *   sweep.c   draining all caches
  *   tick.c    what is done once a second; background.c a thread for it
+ *   cpus.c    processors that come and go
  *   trim.c    giving memory back
  *   subscribe.c who is told of arenas; iova.c where they are for a device
  *   nowait.c  the same road for requests that must not wait
@@ -68,6 +69,7 @@ struct pcpa_heap {
 	size_t arena_bytes;	      /* c: the least that a node grows by */
 
 	uint64_t next_tick_ns;		     /* a, written under the drain lock */
+	uint64_t cpus_seen;		     /* drain_lock: hash of a list (cpus.c) */
 	struct pcpi_background background;   /* with PCPA_HEAP_BACKGROUND */
 
 	bool forked;			     /* a: a child without PCPA_HEAP_COW */
@@ -163,6 +165,13 @@ void pcpi_thread_thaw(void);
 /* In a forked child: forget the cache of a heap that was not inherited, or
  * take in what the threads that are no more had in theirs. */
 void pcpi_thread_forked(struct pcpa_heap *heap);
+
+/* ---- cpus.c ---- */
+
+/* With the drain lock: where the online CPUs have changed, the zones' numbers
+ * follow.  fell[zone]: the bounds of its caches fell, see
+ * pcpi_heap_bounds_enforce(). */
+void pcpi_heap_cpus_look(struct pcpa_heap *heap, bool *fell);
 
 /* ---- sweep.c ---- */
 

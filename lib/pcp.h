@@ -65,6 +65,8 @@ enum pcpi_claim {
 	PCPI_CLAIM_OFF = 8,	/* C9 */
 	PCPI_CLAIM_LOOK = 16,	/* as PENDING, but claims leave it: the bounds fell,
 				 * or a claim has cut the owner's flush short */
+	PCPI_CLAIM_WHERE = 32,	/* a tick asks whether the owner's node is still this
+				 * one; hits never would (thread.c) */
 };
 
 /* A list of one order. */
@@ -362,6 +364,12 @@ void pcpi_cache_claim_end(struct pcpi_cache *c, enum pcpi_claim state);
 
 /* Drainer: leaves the rest to the owner, and counts that. */
 void pcpi_cache_claim_postpone(struct pcpi_cache *c);
+
+/* Without a claim: asks the owner to see on which node it is (thread.c). */
+void pcpi_cache_ask_where(struct pcpi_cache *c);
+
+/* Owner: whether it was asked; it won't be again for this time. */
+bool pcpi_cache_where_answer(struct pcpi_cache *c);
 
 /* Without a claim: asks the owner to flush at its next call (NO_IPI heaps). */
 void pcpi_cache_ask(struct pcpi_cache *c);

@@ -17,7 +17,9 @@
 #include "pcp.h"
 
 /* What claims leave alone. */
-#define REST ((unsigned)(PCPI_CLAIM_SLOW | PCPI_CLAIM_OFF | PCPI_CLAIM_LOOK))
+#define REST                                                                    \
+	((unsigned)(PCPI_CLAIM_SLOW | PCPI_CLAIM_OFF | PCPI_CLAIM_LOOK |        \
+		    PCPI_CLAIM_WHERE))
 
 bool pcpi_cache_enter(struct pcpi_cache *c)
 {
@@ -157,6 +159,30 @@ void pcpi_cache_ask_look(struct pcpi_cache *c)
 	while (!pcpi_cas_acq_rel(&c->claim, &seen,
 				 (uint8_t)(seen | PCPI_CLAIM_LOOK)))
 		;
+}
+
+void pcpi_cache_ask_where(struct pcpi_cache *c)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
+
+	/* acquire/release: pairs with pcpi_cache_where_answer(). */
+	while (!pcpi_cas_acq_rel(&c->claim, &seen,
+				 (uint8_t)(seen | PCPI_CLAIM_WHERE)))
+		;
+}
+
+bool pcpi_cache_where_answer(struct pcpi_cache *c)
+{
+	/* relaxed: the compare below decides. */
+	uint8_t seen = pcpi_load_relaxed(&c->claim);
+
+	/* acquire/release: pairs with pcpi_cache_ask_where(). */
+	while ((seen & PCPI_CLAIM_WHERE) &&
+	       !pcpi_cas_acq_rel(&c->claim, &seen,
+				 (uint8_t)(seen & ~(unsigned)PCPI_CLAIM_WHERE)))
+		;
+	return seen & PCPI_CLAIM_WHERE;
 }
 
 static void pending_answer(struct pcpi_cache *c)

@@ -313,7 +313,7 @@ uint32_t pcpi_tune_refill(struct pcpi_cache *c, const struct pcpi_pageset *ps,
 	blocks = pcpi_policy_refill(&s, ps, flags, order);
 	state_save(c, &s);
 	if (flags & PCPI_ZONE_BELOW_HIGH)
-		limits_spread(c, ps->high_min, past.freed);
+		limits_spread(c, pcpi_min(ps->high_min, c->high_cap), past.freed);
 	return pcpi_max(blocks, 1u);
 }
 

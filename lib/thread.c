@@ -290,34 +290,54 @@ static void entry_clear(struct thread_record *of, const struct pcpa_heap *heap)
 		pcpi_store_relaxed(&entry->heap, NULL);
 }
 
-/* Makes sure that the entry has the thread's cache of its own node. */
-static struct pcpi_cache *home_get(struct pcpa_heap *heap,
-				   struct thread_record *self)
+/* The thread's cache of the node where it is, which becomes the entry's. */
+static struct pcpi_cache *home_move(struct pcpa_heap *heap,
+				    struct thread_record *self,
+				    struct pcpi_cache *root)
 {
-	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+	struct pcpi_cache *c =
+		peer_get(heap, pcpi_heap_local_zone(heap), self, root);
 
-	if (c)
-		return c;
-	c = peer_get(heap, pcpi_heap_local_zone(heap), self,
-		     registry_find(heap, self));
 	if (c)
 		entry_set(self, heap, c);
 	return c;
+}
+
+/* Makes sure that the entry has the thread's cache of its own node: its first, and
+ * another one where a tick has asked and the thread has moved.  *left is then the
+ * old one. */
+static struct pcpi_cache *home_get(struct pcpa_heap *heap,
+				   struct thread_record *self,
+				   struct pcpi_cache **left)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot), *next;
+
+	if (!c)
+		return home_move(heap, self, registry_find(heap, self));
+	if (pcpi_likely(!pcpi_cache_where_answer(c)))
+		return c;
+	next = home_move(heap, self, c->root);
+	if (!next)
+		return c;
+	*left = next == c ? NULL : c;
+	return next;
 }
 
 struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 				     struct pcpi_zone *zone)
 {
 	struct thread_record *self = record_self();
-	struct pcpi_cache *c;
+	struct pcpi_cache *c, *left = NULL;
 
 	if (!self || self->making)
 		return NULL;
 	self->making = true;
-	c = home_get(heap, self);
+	c = home_get(heap, self, &left);
 	if (c && zone && c->zone != zone)
 		c = peer_get(heap, zone, self, c->root);
 	self->making = false;
+	if (left)
+		pcpi_cache_flush(left);
 	return c;
 }
 

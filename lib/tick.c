@@ -15,6 +15,7 @@
  *           is left alone until the next tick
  *   end     every claim
  *   depots  what nobody needed for a second goes to the zone
+ *   cpus    where some went offline or came, bounds follow (cpus.c)
  *   pools   of packets, which wait for theirs after their end, tell it: no lock
  *
  * TI1  At most one tick a second, however many call.
@@ -24,6 +25,8 @@
  *     meanwhile is emptied, for nobody else would (sweep.c, SW3); one whose owner
  *     owed a flush, of which the tick has not done all, owes it again.  PENDING
  *     comes with DRAIN only, so that what the plan saw is no less.
+ * TI4  Of a heap of several nodes, each thread sees at its first call after a tick
+ *     on which it is.
  *
  * With PCPA_HEAP_NO_IPI a cache with an owner is not claimed: where its pages are
  * due it is asked to flush, and its high sinks when it looks.
@@ -80,6 +83,14 @@ static enum pcpi_idle_place place_of(const struct pcpa_heap *heap,
 						     : PCPI_IDLE_HOME;
 }
 
+/* Where hits go on and on, only this has a thread that has moved follow: TI4. */
+static void home_ask(const struct pcpa_heap *heap, struct pcpi_cache *c)
+{
+	/* acquire: pairs with thread.c's cache_offer_locked(). */
+	if (heap->nr_zones > 1 && is_home(c) && pcpi_load_acquire(&c->owner))
+		pcpi_cache_ask_where(c);
+}
+
 static bool cache_claim(struct pcpa_heap *heap, struct pcpi_cache *c)
 {
 	if (!pcpi_cache_idle_plan(c, place_of(heap, c)))
@@ -106,6 +117,7 @@ static unsigned idle_claim(struct pcpa_heap *heap)
 	pcpi_list_each(c, &heap->caches, registry) {
 		c->claimed = cache_claim(heap, c); /* TI2 */
 		n += c->claimed;
+		home_ask(heap, c);
 	}
 	pcpi_lock_drop(&heap->threads_lock);
 	return n;
@@ -181,7 +193,7 @@ static void tick(struct pcpa_heap *heap, uint64_t *moved)
 static void tick_locked(struct pcpa_heap *heap, uint64_t now_ns)
 {
 	uint64_t moved[heap->nr_zones];
-	bool due = is_due(heap, now_ns);
+	bool due = is_due(heap, now_ns), fell[heap->nr_zones];
 	unsigned z;
 
 	for (z = 0; z < heap->nr_zones; z++)
@@ -190,11 +202,16 @@ static void tick_locked(struct pcpa_heap *heap, uint64_t now_ns)
 		/* relaxed: a look without the lock may come too early. */
 		pcpi_store_relaxed(&heap->next_tick_ns, now_ns + TICK_NS);
 		tick(heap, moved);
+		pcpi_heap_cpus_look(heap, fell);
 	}
 	pcpi_lock_drop(&heap->drain_lock);
 	pcpi_sweep_tell(heap, moved);
-	if (due)
-		pcpi_pools_tick(&heap->pools);
+	if (!due)
+		return;
+	pcpi_pools_tick(&heap->pools);
+	for (z = 0; z < heap->nr_zones; z++)
+		if (fell[z])
+			pcpi_heap_bounds_enforce(heap, &heap->env.zones[z]);
 }
 
 void pcpi_heap_tick(struct pcpa_heap *heap)

@@ -393,8 +393,16 @@ static void fill_nodes(struct builder *b)
 	}
 }
 
+static bool has_all_online(const struct builder *b)
+{
+	return (long)hwloc_bitmap_weight(b->cpus) >=
+	       sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static void fill(struct builder *b, struct pcpi_topo *out)
 {
+	bool here = hwloc_topology_is_thissystem(b->hwloc) != 0;
+
 	fill_nodes(b);
 	fill_distances(b);
 	place_cpus(b);
@@ -407,6 +415,8 @@ static void fill(struct builder *b, struct pcpi_topo *out)
 		.distance = b->distance,
 		.cpu_node = b->cpu_node,
 		.nr_os_cpus = b->nr_os_cpus,
+		.here = here,
+		.whole = here && has_all_online(b),
 	};
 	PCPA_WALK(pcpi_topo_check(out));
 }
@@ -499,6 +509,8 @@ static void make_up(struct pcpi_topo *out)
 		.nodes = &node,
 		.distance = distance,
 		.guessed = true,
+		.here = true,
+		.whole = true,
 	};
 }
 

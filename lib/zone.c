@@ -87,8 +87,10 @@ static struct pcpi_pageset pageset_for(const struct pcpi_zone *z,
 		.managed_pages = managed,
 		.page_bytes = page_bytes,
 		.low_pages = marks.low,
-		.node_cpus = z->config.node_cpus,
-		.all_cpus = z->config.all_cpus,
+		/* relaxed: under the lock; other readers size memory by it. */
+		.node_cpus = pcpi_load_relaxed(&z->node_cpus),
+		/* relaxed: as above. */
+		.all_cpus = pcpi_load_relaxed(&z->all_cpus),
 		/* Z4: doubling steps, so that bounds change rarely. */
 		.threads = caches ? (uint32_t)pcpi_pow2_ceil(caches) : 1,
 		.fraction = z->config.high_fraction,
@@ -150,6 +152,22 @@ bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by)
 	before = z->pageset.high_max;
 	/* relaxed: under the lock; readers size memory by it. */
 	pcpi_store_relaxed(&z->live_caches, z->live_caches + (uint32_t)by);
+	retune_locked(z);
+	fell = z->pageset.high_max < before;
+	zone_unlock(z);
+	return fell;
+}
+
+bool pcpi_zone_cpus_changed(struct pcpi_zone *z, uint32_t node_cpus,
+			    uint32_t all_cpus)
+{
+	uint32_t before;
+	bool fell;
+
+	zone_lock(z);
+	before = z->pageset.high_max;
+	pcpi_store_relaxed(&z->node_cpus, node_cpus); /* relaxed: pageset_for() */
+	pcpi_store_relaxed(&z->all_cpus, all_cpus); /* relaxed: ditto */
 	retune_locked(z);
 	fell = z->pageset.high_max < before;
 	zone_unlock(z);
@@ -238,6 +256,8 @@ int pcpi_zone_init(struct pcpi_zone *z, const struct pcpi_zone_config *config,
 	int err;
 
 	z->config = *config;
+	z->node_cpus = config->node_cpus;
+	z->all_cpus = config->all_cpus;
 	z->space = space;
 	z->orders = orders;
 	z->first_pfn = first_pfn;

@@ -17,7 +17,7 @@
  *     before it enters, both by the thread that holds it.
  * Z3  The lock is held for at most max(batch, 64) pages of work, or one block,
  *     or 64 chunks where an arena is added or free blocks are counted.
- * Z4  The pageset follows managed and the number of live caches; while caches are
+ * Z4  The pageset follows managed, the processors and the number of live caches; while caches are
  *     disabled it is that of caches which hold nothing, and follows at the end.
  * Z5  With a reserve, which is then the min watermark, nothing but
  *     pcpi_zone_take_reserve() and a try that says so leaves less free.
@@ -60,7 +60,7 @@
 struct pcpi_zone_config {
 	unsigned position; /* among the heap's nodes */
 	unsigned os_node;
-	unsigned node_cpus, all_cpus; /* allowed ones; node_cpus may be 0 */
+	unsigned node_cpus, all_cpus; /* at first: see struct pcpi_zone */
 	unsigned batch_pages, high_pages, high_fraction;
 	unsigned reserve_pages; /* 0: none */
 	bool legacy, fixed;
@@ -105,6 +105,8 @@ struct pcpi_zone {
 	uint64_t reserve;		   /* z, read by anyone: Z5 */
 	uint8_t level[3];		   /* a: pcpi_level, by watcher (watch.h) */
 	uint32_t live_caches;		   /* a */
+	uint32_t node_cpus, all_cpus;	   /* z, read by anyone: allowed ones that
+					    * are online; node_cpus may be 0 */
 	uint32_t disable_depth;		   /* a: threads lock of the heap */
 	uint32_t disables_done;		   /* that lock: of these, DS4 */
 	struct pcpi_isolation isolated;	   /* z */
@@ -205,6 +207,10 @@ uint64_t pcpi_zone_trim(struct pcpi_zone *z, uint64_t most_pages,
 /* A cache came (+1) or went (-1); returns true when the caches' bounds fell,
  * so that others may hold too much. */
 bool pcpi_zone_caches_changed(struct pcpi_zone *z, int by);
+
+/* Processors went offline or came; returns as the last. */
+bool pcpi_zone_cpus_changed(struct pcpi_zone *z, uint32_t node_cpus,
+			    uint32_t all_cpus);
 
 /* One disable more (+1) or less (-1): depots and numbers follow.  What is in the
  * depots stays there. */

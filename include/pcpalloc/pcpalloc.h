@@ -454,8 +454,11 @@ int pcpa_heap_drain(struct pcpa_heap *heap);
  * nobody needed for a second.  Caches in use are not touched, but their bounds
  * sink likewise.  With PCPA_HEAP_NO_IPI no cache of a living thread is: it is
  * asked to flush at its next call.
+ * Where processors went offline or came, the caches' bounds follow; and of a heap
+ * of several nodes each thread's next call sees on which it is, so that one whose
+ * calls are all hits follows when it has moved.
  * Returns 0, -EINVAL without a heap, or -ENODEV in a forked child.
- * Cost: early 10 ns; else a look at each cache, and a membarrier and moving the
+ * Cost: early 10 ns; else a small file is read, a look at each cache, and a membarrier and moving the
  * pages where one gives any.
  */
 int pcpa_heap_tick(struct pcpa_heap *heap);

@@ -5,7 +5,8 @@
  * drained: outboxes and second caches lose and double nothing.
  *
  * The nodes are invented (hwloc reads a description), and each thread says on
- * which CPU it is.
+ * which CPU it is.  Time goes a thousand times as fast, so that a tick each
+ * millisecond asks the threads where they are, and takes from their outboxes.
  */
 #include "conc.h"
 
@@ -15,7 +16,14 @@
 #define BOXES 64u
 #define MS 1500u
 
+#define HASTE 1000u
+
 static __thread int my_cpu;
+
+static uint64_t coarse_hurried(void)
+{
+	return pcpi_sys_linux.clock_ns() * HASTE;
+}
 
 static int cpu_said(void)
 {
@@ -89,15 +97,18 @@ static void boxes_empty(struct nodes_case *the)
 
 static void passed(uint64_t seed, unsigned flags)
 {
-	struct nodes_case the = { .heap = conc_heap(8 * MIB, flags), .seed = seed };
+	struct nodes_case the = {.heap = conc_heap(8 * MIB, flags),
+				 .seed = seed};
 	struct conc_thread threads[THREADS];
 	uint64_t end = conc_now_ms() + MS;
+	uint64_t random = seed;
 	struct pcpa_stats s;
 
 	CHECK(the.heap->nr_zones == 2);
 	conc_start(threads, THREADS, passer, &the);
 	do {
-		int err = pcpa_heap_drain(the.heap);
+		int err = conc_random(&random) % 8 ? pcpa_heap_tick(the.heap)
+						   : pcpa_heap_drain(the.heap);
 
 		CHECK(err == 0 || err == -ETIMEDOUT);
 		conc_sleep_ms(1);
@@ -106,8 +117,12 @@ static void passed(uint64_t seed, unsigned flags)
 	conc_join(threads, THREADS);
 	boxes_empty(&the);
 	s = conc_stats(the.heap);
-	fprintf(stderr, "%" PRIu64 " blocks, %" PRIu64 " swept, %u caches\n",
-		s.alloc_total, s.drains_sweep, conc_caches_made(the.heap));
+	fprintf(stderr,
+		"%" PRIu64 " blocks, %" PRIu64 " swept, %" PRIu64
+		" ticks, %u caches\n",
+		s.alloc_total, s.drains_sweep, the.heap->env.ticks,
+		conc_caches_made(the.heap));
+	CHECK(the.heap->env.ticks > 0);
 	CHECK_U64(conc_caches_made(the.heap), <=, 2 * (THREADS + 1));
 	conc_heap_end(the.heap);
 }
@@ -121,6 +136,7 @@ int main(void)
 		     "Package:2 [NUMANode(memory=1GiB)] PU:4", 1) == 0);
 	sys = pcpi_sys_linux;
 	sys.cpu = cpu_said;
+	sys.coarse_ns = coarse_hurried;
 	pcpi_sys = &sys;
 	passed(seed, 0);
 	passed(seed, PCPA_HEAP_NO_IPI);

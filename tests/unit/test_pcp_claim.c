@@ -361,6 +361,22 @@ Test(pcp_claim, request_to_look_outlives_claims)
 	cr_expect_leq(cache->list[0].ring.limit, limit);
 }
 
+/* ---- Threads that move -------------------------------------------------------- */
+
+Test(pcp_claim, question_where_outlives_claims_and_is_answered_once)
+{
+	uint64_t moved[PARTS_ZONES] = {0};
+
+	pcpi_cache_ask_where(cache);
+	cr_assert(pcpi_cache_claim(cache));
+	pcpi_cache_empty_claimed(cache, moved);
+	pcpi_cache_settle(cache);
+	cr_expect_eq(cache->claim, PCPI_CLAIM_WHERE);
+	cr_expect(pcpi_cache_where_answer(cache));
+	cr_expect_eq(cache->claim, PCPI_CLAIM_NONE);
+	cr_expect_not(pcpi_cache_where_answer(cache));
+}
+
 /* ---- A flush that is owed ----------------------------------------------------- */
 
 static const struct pcpi_sys *system_before;

@@ -127,7 +127,7 @@ Test(pcp_move, nothing_moves_beside_a_mark_or_a_claim)
 		expect_no_move(by_mark);
 		cr_expect_eq(cache->busy, 1, "it is another's");
 		cache->busy = 0;
-		for (uint8_t claim = 1; claim <= PCPI_CLAIM_LOOK; claim++) {
+		for (uint8_t claim = 1; claim <= PCPI_CLAIM_WHERE; claim++) {
 			cache->claim = claim;
 			expect_no_move(by_mark);
 			cr_expect_eq(cache->busy, 0);

@@ -147,6 +147,51 @@ Test(tick, pages_of_other_nodes_go_first)
 	heap_end(heap);
 }
 
+/* Its pairs are hits, which don't look; the tick has it look, once. */
+Test(tick, thread_that_moved_is_asked_where_it_is)
+{
+	struct pcpa_heap *heap = heap_of_two_nodes();
+	struct pcpa_stats s;
+	void *block;
+
+	fill(heap, 0, 60);
+	my_cpu = 5;
+	for (unsigned i = 0; i < 1000; i++) {
+		block = pcpa_alloc(heap, 0, 0);
+		cr_assert_eq(pcpa_block_node(heap, block), 0);
+		pcpa_free(heap, block);
+	}
+	tick(heap);
+	block = pcpa_alloc(heap, 0, 0);
+	cr_expect_eq(pcpa_block_node(heap, block), 1);
+	pcpa_free(heap, block);
+	cr_expect_eq(stats_of(heap, 0).cached_pages, 0, "left behind");
+	s = stats_of(heap, -1);
+	block = pcpa_alloc(heap, 0, 0);
+	pcpa_free(heap, block);
+	cr_expect_eq(stats_of(heap, -1).refills, s.refills);
+	cr_expect_eq(stats_of(heap, -1).caches, 2);
+	heap_end(heap);
+}
+
+/* The first call may be a free. */
+Test(tick, thread_that_moved_may_only_free)
+{
+	struct pcpa_heap *heap = heap_of_two_nodes();
+
+	fill(heap, 0, 60);
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, 0, blocks, 10), 10);
+	my_cpu = 5;
+	tick(heap);
+	pcpa_free_bulk(heap, blocks, 10);
+	cr_expect_eq(stats_of(heap, 0).cached_pages, 10, "in the outbox");
+	cr_expect_eq(stats_of(heap, -1).used_pages, 0);
+	blocks[0] = pcpa_alloc(heap, 0, 0);
+	cr_expect_eq(pcpa_block_node(heap, blocks[0]), 1);
+	pcpa_free(heap, blocks[0]);
+	heap_end(heap);
+}
+
 Test(tick, depot_that_rests_goes_back)
 {
 	struct pcpa_heap *heap = heap_fixed(64 * MIB, 0);
