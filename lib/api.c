@@ -22,6 +22,7 @@
 
 #include "bits.h"
 #include "api.h"
+#include "bulk.h"
 #include "config.h"
 #include "env.h"
 #include "heap.h"
@@ -269,8 +270,12 @@ void pcpi_api_free(struct pcpa_heap *heap, void *block, int said)
 
 	/* relaxed: set before the child had a second thread. */
 	if (!block || !heap || pcpi_load_relaxed(&heap->forked) ||
-	    free_marked(heap, block, said))
+	    pcpi_bulk_push_home(&heap->hot, (unsigned)said, said >= 0, &block,
+				1) > 0 ||
+	    free_marked(heap, block, said)) {
+		errno = saved;
 		return;
+	}
 	why = block_free(heap, block, said, pcpi_nest_enter());
 	if (why)
 		pcpi_free_refuse(heap, block, why, said);

@@ -161,14 +161,21 @@ PCPI_EXPORT size_t pcpa_refill(struct pcpa_heap *heap, unsigned order,
 
 /* ---- Frees -------------------------------------------------------------------- */
 
-/* The chunk that could not be freed whole, one by one. */
+/* The chunk that could not be freed whole: what follows each other of another node
+ * together, the rest one by one. */
 static void free_each(struct pcpa_heap *heap, void **blocks, size_t n, int order)
 {
-	size_t i;
+	size_t i, more;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i += more) {
+		more = pcpi_bulk_push_home(&heap->hot, (unsigned)order,
+					   order >= 0, blocks + i, n - i);
+		if (more > 0)
+			continue;
+		more = 1;
 		if (!pcpi_hot_free(&heap->hot, blocks[i], !PCPI_RSEQ))
 			pcpi_api_free(heap, blocks[i], order);
+	}
 }
 
 /* What doesn't go into the cache in one piece. */

@@ -177,6 +177,39 @@ static void unback(const struct pcpi_window *w, uint64_t at, uint64_t bytes)
 		pcpi_sys->decommit(base, (size_t)bytes);
 }
 
+/* A pool that has the pages, and doesn't give them: a control group whose files
+ * can't be read. */
+static enum pcpi_fall why_no_hugetlb(const struct pcpi_window *w,
+				     uint64_t bytes)
+{
+	struct pcpi_hugetlb_pool pool;
+
+	pcpi_hugepages_pool(w->page_bytes, w->os_node, &pool);
+	return pool.usable >= bytes / w->page_bytes ? PCPI_FALL_HUGETLB_CGROUP
+						    : PCPI_FALL_HUGETLB_POOL;
+}
+
+static enum pcpi_fall why_unpopulated(const struct pcpi_window *w, int rc,
+				      uint64_t bytes)
+{
+	if (is_missing(rc) && !may_touch(w))
+		return PCPI_FALL_POPULATE;
+	return w->backing == PCPA_BACKING_HUGETLB ? why_no_hugetlb(w, bytes)
+						  : PCPI_FALL_MACHINE;
+}
+
+static int look(struct pcpi_space *space, struct pcpi_window *w,
+		const char *base, uint64_t bytes)
+{
+	int rc = pcpi_window_look(space, w, base, bytes);
+
+	if (rc != 0)
+		w->lack = w->backing == PCPA_BACKING_HUGETLB
+				  ? PCPI_FALL_HUGETLB_POOL
+				  : PCPI_FALL_NODE;
+	return rc;
+}
+
 static int back(struct pcpi_space *space, struct pcpi_window *w, uint64_t at,
 		uint64_t bytes)
 {
@@ -191,15 +224,12 @@ static int back(struct pcpi_space *space, struct pcpi_window *w, uint64_t at,
 		}
 	}
 	rc = populate(space, w, base, bytes);
-	if (rc != 0) {
+	if (rc != 0)
+		w->lack = why_unpopulated(w, rc, bytes);
+	else
+		rc = look(space, w, base, bytes);
+	if (rc != 0)
 		unback(w, at, bytes);
-		if (is_missing(rc) && !may_touch(w))
-			w->lack = PCPI_FALL_POPULATE;
-		else
-			w->lack = w->backing == PCPA_BACKING_HUGETLB
-					  ? PCPI_FALL_HUGETLB_POOL
-					  : PCPI_FALL_MACHINE;
-	}
 	return rc;
 }
 
@@ -248,7 +278,20 @@ static struct clamp clamp_hugetlb(const struct pcpi_window *w)
 	return c;
 }
 
-static struct clamp clamp_anon(uint64_t others_bytes)
+static void clamp_node(unsigned os_node, uint64_t want_bytes, struct clamp *c)
+{
+	uint64_t left = pcpi_node_memory_left(os_node, want_bytes);
+
+	if (left == UINT64_MAX)
+		return;
+	left = less_margin(left, left);
+	if (left < c->bytes)
+		*c = (struct clamp){left, PCPI_FALL_NODE};
+}
+
+/* Of one node, of which so much is wanted, or with NULL of all. */
+static struct clamp clamp_anon(const struct pcpi_window *w, uint64_t want_bytes,
+			       uint64_t others_bytes)
 {
 	struct pcpi_memory_room room;
 	struct clamp c;
@@ -265,6 +308,8 @@ static struct clamp clamp_anon(uint64_t others_bytes)
 			c = (struct clamp){left, PCPI_FALL_CGROUP};
 	}
 	c.bytes = c.bytes > others_bytes ? c.bytes - others_bytes : 0;
+	if (w)
+		clamp_node(w->os_node, want_bytes, &c);
 	return c;
 }
 
@@ -334,8 +379,9 @@ static void say_no_hugetlb(struct pcpi_space *space,
 	else if (lack == PCPI_FALL_HUGETLB_CGROUP)
 		pcpi_space_say_once(space, lack,
 				    "the control group limits hugetlb pages, "
-				    "using %s pages: raise hugetlb.%s.max",
-				    instead, name);
+				    "using %s pages: raise hugetlb.%s.max "
+				    "and hugetlb.%s.rsvd.max",
+				    instead, name, name);
 	else if (lack == PCPI_FALL_HUGETLB_REFUSED)
 		pcpi_space_say_once(space, lack,
 				    "%s is refused, using %s pages: allow it in "
@@ -378,8 +424,8 @@ static void say_backing(struct pcpi_space *space,
 }
 
 /* Anonymous memory gave less than was wanted. */
-static void say_short(struct pcpi_space *space, enum pcpi_fall by,
-		      uint64_t got_bytes)
+static void say_short_of(struct pcpi_space *space, enum pcpi_fall by,
+			 uint64_t got_bytes)
 {
 	unsigned long long mib = got_bytes >> 20;
 
@@ -404,19 +450,43 @@ static void say_short(struct pcpi_space *space, enum pcpi_fall by,
 				    "the machine's memory leaves %llu MiB", mib);
 }
 
+static void say_short(struct pcpi_space *space, const struct pcpi_window *w,
+		      uint64_t got_bytes)
+{
+	if (w->lack == PCPI_FALL_NODE)
+		pcpi_space_say_once(space, w->lack, "node %u has %llu MiB left",
+				    w->os_node,
+				    (unsigned long long)(got_bytes >> 20));
+	else
+		say_short_of(space, w->lack, got_bytes);
+}
+
+/* Of the pools of one size, which share a control group's limit. */
+static uint64_t hugetlb_left(const struct pcpi_space *space, unsigned size)
+{
+	size_t page_bytes = space->sizes[size];
+	uint64_t left = 0;
+
+	for (unsigned i = 0; i < space->nr_windows; i++) {
+		const struct pcpi_window *w = &space->windows[i];
+
+		if (w->backing == PCPA_BACKING_HUGETLB &&
+		    w->page_bytes == page_bytes)
+			left += clamp_hugetlb(w).bytes;
+	}
+	return pcpi_min(left, pcpi_cgroup_hugetlb_left(page_bytes));
+}
+
 int pcpi_space_can_back(struct pcpi_space *space, uint64_t bytes)
 {
-	struct clamp anon = clamp_anon(0);
+	struct clamp anon = clamp_anon(NULL, bytes, 0);
 	uint64_t had = anon.bytes;
-	unsigned w;
 
-	for (w = 0; w < space->nr_windows; w++)
-		if (space->windows[w].backing == PCPA_BACKING_HUGETLB)
-			had += pcpi_min(clamp_hugetlb(&space->windows[w]).bytes,
-					UINT64_MAX - had);
+	for (unsigned i = 0; i < space->nr_sizes; i++)
+		had += pcpi_min(hugetlb_left(space, i), UINT64_MAX - had);
 	if (bytes <= had)
 		return 0;
-	say_short(space, anon.by, had);
+	say_short_of(space, anon.by, had);
 	return -ENOMEM;
 }
 
@@ -444,7 +514,7 @@ static uint64_t grow_anon(struct pcpi_space *space, struct pcpi_window *w,
 	/* relaxed: a sum; the order of two growers doesn't matter. */
 	uint64_t others =
 		pcpi_fetch_add_relaxed(&space->pending_bytes, want_bytes);
-	struct clamp c = clamp_anon(others);
+	struct clamp c = clamp_anon(space->near ? w : NULL, want_bytes, others);
 	uint64_t bytes = want_bytes, got;
 
 	w->lack = c.by;
@@ -454,7 +524,7 @@ static uint64_t grow_anon(struct pcpi_space *space, struct pcpi_window *w,
 	/* relaxed: as above. */
 	pcpi_fetch_add_relaxed(&space->pending_bytes, -want_bytes);
 	if (got < want_bytes)
-		say_short(space, w->lack, c.bytes < want_bytes ? c.bytes : got);
+		say_short(space, w, c.bytes < want_bytes ? c.bytes : got);
 	return got;
 }
 

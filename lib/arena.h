@@ -39,6 +39,7 @@ enum pcpi_fall {
 	PCPI_FALL_POPULATE,        /* no MADV_POPULATE_WRITE                */
 	PCPI_FALL_THP,             /* no transparent huge pages             */
 	PCPI_FALL_BIND,            /* no binding to the node                */
+	PCPI_FALL_NODE,            /* the node's memory                     */
 	PCPI_FALL_CGROUP,          /* memory group's limit                  */
 	PCPI_FALL_MACHINE,         /* the machine's memory                  */
 	PCPI_FALL_COMMIT,          /* overcommit or RLIMIT_DATA             */
@@ -70,6 +71,7 @@ struct pcpi_space_node {
 	unsigned sizes;      /* bit i: has pages of space->sizes[i]     */
 	uint64_t max_bytes;  /* bound of used_bytes, as it turned out    */
 	uint64_t used_bytes; /* g: in arenas                             */
+	uint64_t misplaced_bytes; /* g, read by anyone: of other nodes, so far */
 };
 
 struct pcpi_space {
@@ -90,6 +92,7 @@ struct pcpi_space {
 	unsigned cpus; /* populate on at most so many threads            */
 	enum pcpi_thp_mode thp;
 	bool cow, dump, shared, contents;
+	bool one_node, alone, bound, near; /* see arena_node.c           */
 	unsigned verbosity;
 	uint64_t pending_bytes;   /* atomic: being populated, not hugetlb */
 	bool touch;               /* atomic: populate by touching       */
@@ -117,6 +120,9 @@ struct pcpi_space_spec {
 	bool dump; /* part of core dumps                                 */
 	bool shared; /* of memory files, not with cow                    */
 	bool contents; /* tools let free blocks be accessed              */
+	bool one_node; /* the process may use no other                   */
+	bool alone;    /* nobody needs to be asked where memory is       */
+	bool bound;    /* on the node or not at all                      */
 	unsigned verbosity;
 };
 
@@ -137,7 +143,8 @@ struct pcpi_arena {
  * Reserves the address space of a heap; backs nothing.
  * Returns 0, or with nothing mapped and *space undefined: -EINVAL for a page
  * size that there isn't or a maximum beyond 2^32 pages, -ENOMEM where the
- * reservation is refused; both are said at verbosity 1, with the limit's name.
+ * reservation is refused, the kernel's error where it can't be bound and has to
+ * be; all are said at verbosity 1, with the limit's name.
  * Cost: some 30 small files read and a few system calls for each window.
  */
 int pcpi_space_create(struct pcpi_space *space,
@@ -199,6 +206,23 @@ void pcpi_window_fill(struct pcpi_window *w, uint64_t at, uint64_t bytes);
 uint64_t pcpi_window_clear(struct pcpi_window *w, uint64_t at, uint64_t bytes);
 
 void pcpi_window_check(const struct pcpi_window *w);
+
+/* ---- arena_node.c ---- */
+
+/* Binds a new window to its node.  Returns 0, or the kernel's refusal where the
+ * space has to be bound. */
+int pcpi_window_bind(struct pcpi_space *space, struct pcpi_window *w,
+		     uint64_t window_bytes);
+
+/* Returns 0, or the kernel's refusal to say where pages are, where the space has
+ * to know. */
+int pcpi_space_can_look(struct pcpi_space *space);
+
+/* Looks where populated memory of a window is, says and counts what is elsewhere.
+ * Returns 0, or where the space is bound or near -ENOMEM for memory that isn't all of
+ * the node, or where it is bound the kernel's refusal to say. */
+int pcpi_window_look(struct pcpi_space *space, const struct pcpi_window *w,
+		     const char *base, uint64_t bytes);
 
 /* Traps unless the invariants of all files hold.  Callers rest. */
 void pcpi_space_check(const struct pcpi_space *space);

@@ -341,11 +341,10 @@ static void window_name(const struct pcpi_window *w,
 
 /* Advice and a name, once; refusals cost nothing but comfort, except that
  * inherited hugetlb pages may kill a child. */
-static void dress_window(struct pcpi_space *space, struct pcpi_window *w,
-			 uint64_t window_bytes)
+static int dress_window(struct pcpi_space *space, struct pcpi_window *w,
+			uint64_t window_bytes)
 {
 	char name[NAME_BYTES];
-	int rc;
 
 	window_name(w, name);
 	pcpi_sys->name(w->base, window_bytes, name);
@@ -357,14 +356,7 @@ static void dress_window(struct pcpi_space *space, struct pcpi_window *w,
 		w->bytes = 0;
 		w->lack = PCPI_FALL_HUGETLB_REFUSED;
 	}
-	rc = pcpi_sys->bind(w->base, window_bytes, w->os_node);
-	/* -ENOSYS: a build or kernel without binding has no nodes to mix up. */
-	if (rc != 0 && rc != -ENOSYS)
-		pcpi_space_say_once(space, PCPI_FALL_BIND,
-				    "memory can't be bound to node %u (error "
-				    "%d): in a container allow mbind, e.g. "
-				    "`docker run --cap-add SYS_NICE`",
-				    w->os_node, -rc);
+	return pcpi_window_bind(space, w, window_bytes);
 }
 
 static void close_file(struct pcpi_window *w)
@@ -484,8 +476,7 @@ static int open_window(struct pcpi_space *space, unsigned n, size_t page_bytes)
 		return rc;
 	if (!hugetlb)
 		advise_anon(space, w, window_bytes);
-	dress_window(space, w, window_bytes);
-	return 0;
+	return dress_window(space, w, window_bytes);
 }
 
 static void close_files(struct pcpi_space *space)
@@ -502,11 +493,13 @@ static int open_windows(struct pcpi_space *space, const struct layout *l)
 		struct pcpi_space_node *node = &space->nodes[n];
 
 		node->first_window = space->nr_windows;
-		for (unsigned i = 0; i < l->nr_sizes; i++) {
+		for (unsigned i = 0; i < l->nr_sizes && rc == 0; i++) {
 			if (has_window(space, l, node, i))
-				open_window(space, n, space->sizes[i]);
+				rc = open_window(space, n, space->sizes[i]);
 		}
-		rc = open_window(space, n, (size_t)1 << space->page_shift);
+		if (rc == 0)
+			rc = open_window(space, n,
+					 (size_t)1 << space->page_shift);
 		space->nr_windows += node->nr_windows;
 		if (rc != 0)
 			return rc;
@@ -570,6 +563,10 @@ int pcpi_space_create(struct pcpi_space *space,
 				     .dump = spec->dump,
 				     .shared = spec->shared,
 				     .contents = spec->contents,
+				     .one_node = spec->one_node,
+				     .alone = spec->alone,
+				     .bound = spec->bound,
+				     .near = spec->bound,
 				     .verbosity = spec->verbosity};
 	rc = read_sizes(space);
 	if (rc != 0)
@@ -585,6 +582,8 @@ int pcpi_space_create(struct pcpi_space *space,
 	if (rc != 0)
 		goto unreserve;
 	rc = open_windows(space, &layout);
+	if (rc == 0)
+		rc = pcpi_space_can_look(space);
 	if (rc != 0)
 		goto unmap_granules;
 	return 0;

@@ -2,6 +2,8 @@
 /* bulk.c - see bulk.h. */
 #include "bulk.h"
 
+#include "nest.h"
+
 /* The front's block, and of the n hottest the part that lies in one piece at the
  * hot end. */
 static uint32_t pop_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
@@ -89,5 +91,116 @@ size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 			break;
 		done += more;
 	}
+	return done;
+}
+
+/* ---- Blocks of other nodes --------------------------------------------------- */
+
+/* The zone of an address, where it isn't the cache's own. */
+static struct pcpi_zone *other_zone(const struct pcpi_hot *hot,
+				    const struct pcpi_cache *c, const void *block)
+{
+	const struct pcpi_pcp_env *env = c->env;
+	const struct pcpi_zone *last = &env->zones[env->nr_zones - 1];
+	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)hot->base);
+	uint64_t pfn = off >> hot->page_shift;
+	struct pcpi_zone *z;
+
+	if (pfn >= (uint64_t)last->first_pfn + last->nr_pfns)
+		return NULL;
+	z = pcpi_zone_of(env, (uint32_t)pfn);
+	return z == c->zone ? NULL : z;
+}
+
+/* The same order in each byte. */
+static bool is_of_order(const struct pcpi_hot *hot, unsigned order,
+			const uint32_t *pfns, uint32_t n)
+{
+	unsigned other = 0;
+
+	if (order == 0)
+		return pcpi_convert_single(hot->orders, hot->wide_span > 0, pfns,
+					   n);
+	for (uint32_t i = 0; i < n; i++)
+		other |= pcpi_page_read(hot->orders, pfns[i]) ^ (order + 1);
+	return other == 0;
+}
+
+static bool convert(const struct pcpi_hot *hot, const struct pcpi_zone *z,
+		    unsigned order, void *const *blocks, uint32_t *pfns,
+		    uint32_t n)
+{
+	struct pcpi_range range = {
+		.base = hot->base,
+		.page_shift = hot->page_shift,
+		.first_pfn = z->first_pfn,
+		.nr_pfns = z->nr_pfns,
+	};
+
+	return pcpi_convert_to_pfns(&range, hot->wide_span > 0, blocks, pfns,
+				    n) &&
+	       is_of_order(hot, order, pfns, n);
+}
+
+/* Of blocks[0..n-1] all, or those before the first that is of another zone or order,
+ * or bad. */
+static uint32_t convert_some(const struct pcpi_hot *hot,
+			     const struct pcpi_zone *z, unsigned order,
+			     void *const *blocks, uint32_t *pfns, uint32_t n)
+{
+	uint32_t i = 0;
+
+	if (n > 1 && convert(hot, z, order, blocks, pfns, n))
+		return n;
+	while (i < n && convert(hot, z, order, blocks + i, pfns + i, 1))
+		i++;
+	return i;
+}
+
+static uint32_t push_home(const struct pcpi_hot *hot, struct pcpi_cache *c,
+			  struct pcpi_zone *z, unsigned order,
+			  void *const *blocks, uint32_t n)
+{
+	uint32_t pfns[PCPI_CHUNK];
+
+	n = convert_some(hot, z, order, blocks, pfns, n);
+	if (n == 0)
+		return 0;
+	pcpi_cache_push_remote(c, z, order, pfns, n);
+	pcpi_watch_zone(&c->env->watch, z);
+	return n;
+}
+
+/* Of its first page. */
+static unsigned order_of(const struct pcpi_hot *hot, const void *block)
+{
+	uintptr_t off = (uintptr_t)block - (uintptr_t)hot->base;
+
+	return pcpi_page_read(hot->orders, off >> hot->page_shift) - 1u;
+}
+
+size_t pcpi_bulk_push_home(const struct pcpi_hot *hot, unsigned order, bool sized,
+			   void *const *blocks, size_t n)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	struct pcpi_zone *z;
+	size_t done = 0;
+
+	if (!c || !c->outbox || c->env->watched)
+		return 0;
+	z = other_zone(hot, c, blocks[0]);
+	if (!z)
+		return 0;
+	if (!sized)
+		order = order_of(hot, blocks[0]);
+	/* relaxed: a claim that comes now is found at the mark. */
+	if (order >= PCPI_PCP_ORDERS || pcpi_load_relaxed(&c->claim) != 0)
+		return 0;
+	if (pcpi_nest_enter()) {
+		pcpi_deferred_look(c->env);
+		done = push_home(hot, c, z, order, blocks,
+				 (uint32_t)pcpi_min(n, (size_t)PCPI_CHUNK));
+	}
+	pcpi_nest_leave();
 	return done;
 }

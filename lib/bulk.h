@@ -9,10 +9,12 @@
  *
  * U1  The mark is held for PCPI_BULK_CHUNK conversions at most (C2).
  * U2  A chunk with an entry that is no order-0 block (or not of the order named)
- *     of the cache's zone is not touched: the caller frees it singly.
+ *     of the cache's zone is not touched: the caller frees it singly, or
+ * U3  as blocks of another node, which are converted before the mark is set, and go
+ *     to its outbox a batch at a time.
  *
  * Cost: with AVX2 64 blocks take some 12 ns each way, and the order bytes of
- * unsized frees as much again.  Proved by tests/unit/test_bulk.c.
+ * unsized frees as much again.  Proved by tests/unit/test_bulk.c, test_homeward.c.
  */
 #ifndef PCPI_BULK_H
 #define PCPI_BULK_H
@@ -77,6 +79,12 @@ size_t pcpi_bulk_pop(const struct pcpi_hot *hot, unsigned order, void **blocks,
  * where none is named, checked); how many.  0: the first chunk has another. */
 size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 		      void *const *blocks, size_t n);
+
+/* Frees a leading part of blocks[0..n-1], which are of one order (that named, or
+ * the first block's) and of one other node than the cache's; how many.  0: the
+ * first is no such block, or the slow way must be taken. */
+size_t pcpi_bulk_push_home(const struct pcpi_hot *hot, unsigned order, bool sized,
+			   void *const *blocks, size_t n);
 
 /* Looks at the cache's threshold, once a call. */
 PCPI_INLINE void pcpi_bulk_end(struct pcpi_cache *c, unsigned order)

@@ -58,7 +58,7 @@
 const struct pcpi_knob pcpi_knobs[] = {
 	KNOB(flags, FLAGS, PCPI_KNOB_FLAGS, 0, UINT_MAX, "stable",
 	     "cow, fixed, legacy, checks, dump, no_ipi, background, shared, "
-	     "contents"),
+	     "contents, bound"),
 	KNOB(initial_bytes, INITIAL_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
 	     "backed at creation, per node; 0: one arena at first use"),
 	KNOB(max_bytes, MAX_BYTES, PCPI_KNOB_BYTES, 1, SIZE_MAX, "stable",
@@ -96,6 +96,7 @@ static const struct flag_name {
 	{ "background", PCPA_HEAP_BACKGROUND },
 	{ "shared", PCPA_HEAP_SHARED },
 	{ "contents", PCPA_HEAP_CONTENTS },
+	{ "bound", PCPA_HEAP_BOUND },
 };
 /* clang-format on */
 static const size_t flag_names_count =
@@ -267,7 +268,7 @@ static const char *syntax_of(enum pcpi_knob_type type)
 		return "not a size (digits, then nothing, K, M, G or T)";
 	case PCPI_KNOB_FLAGS:
 		return "not a list of cow,fixed,legacy,checks,dump,no_ipi,"
-		       "background,shared";
+		       "background,shared,contents,bound";
 	case PCPI_KNOB_NODES:
 		return "not a list of nodes (like 0,2-3)";
 	default:

@@ -79,6 +79,14 @@ static int plan_nodes(struct heap_plan *plan)
 	return 0;
 }
 
+/* Whether the kernel needn't be asked where memory is: there is one node, or the
+ * nodes are of a machine that is only described. */
+static bool is_alone(const struct pcpi_topo *topo)
+{
+	return (topo->nr_nodes == 1 && !topo->others) ||
+	       (!topo->here && pcpi_sys->elsewhere == pcpi_sys_elsewhere_numa);
+}
+
 static int plan_space(struct heap_plan *plan)
 {
 	const struct pcpa_heap_options *opts = plan->opts;
@@ -91,6 +99,9 @@ static int plan_space(struct heap_plan *plan)
 		.dump = opts->flags & PCPA_HEAP_DUMP,
 		.shared = opts->flags & PCPA_HEAP_SHARED,
 		.contents = opts->flags & PCPA_HEAP_CONTENTS,
+		.bound = opts->flags & PCPA_HEAP_BOUND,
+		.one_node = plan->topo->nr_nodes == 1,
+		.alone = is_alone(plan->topo),
 		.verbosity = opts->verbosity,
 	};
 
@@ -153,32 +164,6 @@ static struct layout layout_make(const struct heap_plan *plan)
 }
 
 /* ---- Parts ------------------------------------------------------------------------ */
-
-/* Zone that serves the callers of a node: its own, else the nearest. */
-static int zone_for(const struct heap_plan *plan, unsigned position)
-{
-	unsigned order[plan->topo->nr_nodes], i, z;
-
-	pcpi_topo_fallback(plan->topo, position, order);
-	for (i = 0; i < plan->topo->nr_nodes; i++)
-		for (z = 0; z < plan->nr_zones; z++)
-			if (plan->positions[z] == order[i])
-				return (int)z;
-	return 0;
-}
-
-/* The zones in the order in which one asks them, itself first. */
-static void fallback_fill(const struct heap_plan *plan, unsigned zone,
-			  unsigned *out)
-{
-	unsigned order[plan->topo->nr_nodes], i, z, n = 0;
-
-	pcpi_topo_fallback(plan->topo, plan->positions[zone], order);
-	for (i = 0; i < plan->topo->nr_nodes; i++)
-		for (z = 0; z < plan->nr_zones; z++)
-			if (plan->positions[z] == order[i])
-				out[n++] = z;
-}
 
 /* Data caches of a CPU: its own and its part of the shared one. */
 static uint64_t data_cache_bytes(void)
@@ -382,7 +367,6 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 		      const struct layout *l)
 {
 	char *memory = h->memory;
-	unsigned i;
 
 	h->space = plan->space;
 	h->topo = plan->topo;
@@ -392,10 +376,7 @@ static void heap_fill(struct pcpa_heap *h, const struct heap_plan *plan,
 	h->options_flags = plan->opts->flags;
 	h->verbosity = plan->opts->verbosity;
 	h->arena_bytes = growth_bytes(&h->space);
-	for (i = 0; i < plan->topo->nr_nodes; i++)
-		h->topo_zone[i] = zone_for(plan, i);
-	for (i = 0; i < h->nr_zones; i++)
-		fallback_fill(plan, i, h->fallback + i * h->nr_zones);
+	pcpi_heap_zones_fill(h, plan->positions);
 	env_fill(h, l, plan->opts->flags);
 	h->hot.base = h->space.base;
 	h->hot.orders = h->env.orders;
@@ -447,6 +428,7 @@ static int heap_build(struct heap_plan *plan, struct pcpa_heap **out)
 	err = zones_back(h, plan->opts->initial_bytes);
 	if (err)
 		goto unzone;
+	h->space.near |= h->nr_zones > 1;
 	pcpi_heap_tick_begin(h);
 	if (plan->opts->flags & PCPA_HEAP_BACKGROUND)
 		err = pcpi_background_start(&h->background,
@@ -474,6 +456,7 @@ static void sys_setup(void)
 {
 	sys_with_numa = pcpi_sys_linux;
 	sys_with_numa.bind = pcpi_sys_bind_numa;
+	sys_with_numa.elsewhere = pcpi_sys_elsewhere_numa;
 	if (pcpi_sys == &pcpi_sys_linux)
 		pcpi_sys = &sys_with_numa;
 }
@@ -645,26 +628,4 @@ struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *h)
 	h = pin_locked(id);
 	pcpi_lock_drop(&pcpi_heaps_lock);
 	return h;
-}
-
-/* ---- Zones ----------------------------------------------------------------------------- */
-
-struct pcpi_zone *pcpi_heap_zone(struct pcpa_heap *h, unsigned os_node)
-{
-	unsigned z;
-
-	for (z = 0; z < h->nr_zones; z++)
-		if (h->env.zones[z].config.os_node == os_node)
-			return &h->env.zones[z];
-	return NULL;
-}
-
-struct pcpi_zone *pcpi_heap_local_zone(struct pcpa_heap *h)
-{
-	int node;
-
-	if (h->nr_zones == 1)
-		return &h->env.zones[0];
-	node = pcpi_topo_node_of_cpu(h->topo, pcpi_sys->cpu());
-	return &h->env.zones[node < 0 ? 0 : h->topo_zone[node]];
 }

@@ -6,6 +6,7 @@
  * (heap.c).  Its other files of this layer work on the same structure:
  *   thread.c  which thread has which cache; threads that end
  *   route.c   the road of a request that the cache couldn't serve
+ *   heap_zones.c which zone serves whom
  *   contig.c  ranges of any length
  *   sweep.c   draining all caches
  *   tick.c    what is done once a second; background.c a thread for it
@@ -125,6 +126,12 @@ int pcpi_heap_create(const struct pcpa_heap_options *opts,
 
 /* -EBUSY while blocks are out or there is a packet pool. */
 int pcpi_heap_destroy(struct pcpa_heap *heap);
+
+/* ---- heap_zones.c ---- */
+
+/* Which zone serves each node, and the others in turn.  positions: in the topology, of
+ * each zone. */
+void pcpi_heap_zones_fill(struct pcpa_heap *heap, const unsigned *positions);
 
 /* Zone with this os number, or NULL. */
 struct pcpi_zone *pcpi_heap_zone(struct pcpa_heap *heap, unsigned os_node);

@@ -468,30 +468,44 @@ static uint32_t outbox_blocks(const struct pcpi_zone *home, unsigned order)
 	return pcpi_min(blocks, pcpi_max(most, 1u));
 }
 
+/* Inside (C1): up to n blocks into the outbox; how many.  *out: what it held, where
+ * that is a batch now. */
+static uint32_t outbox_put(struct pcpi_outbox *box, unsigned order,
+			   const uint32_t *pfns, uint32_t n, uint32_t full,
+			   uint32_t *out, uint32_t *nr_out)
+{
+	uint32_t len = box->len[order];
+
+	n = pcpi_min(n, len < full ? full - len : 1);
+	memcpy(box->pfns[order] + len, pfns, n * sizeof(*pfns));
+	len += n;
+	pcpi_counter_add(&box->frees, n);
+	*nr_out = len >= full ? len : 0;
+	memcpy(out, box->pfns[order], *nr_out * sizeof(*out));
+	/* relaxed: C5 */
+	pcpi_store_relaxed(&box->len[order], *nr_out ? 0 : len);
+	return n;
+}
+
 void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
-			    unsigned order, uint32_t pfn)
+			    unsigned order, const uint32_t *pfns, uint32_t n)
 {
 	struct pcpi_outbox *box = &c->outbox[home->config.position];
-	uint32_t pfns[PCPI_CHUNK], n = 0, full;
+	uint32_t out[PCPI_CHUNK], nr_out, full = outbox_blocks(home, order), done;
 
-	full = outbox_blocks(home, order);
-	if (!enter_to_put(c, home)) {
-		/* relaxed: counter */
-		pcpi_fetch_add_relaxed(&home->direct_frees, 1);
-		pcpi_direct_give(home, order, &pfn, 1);
-		return;
+	for (done = 0; done < n;) {
+		if (!enter_to_put(c, home)) {
+			/* relaxed: counter */
+			pcpi_fetch_add_relaxed(&home->direct_frees, n - done);
+			pcpi_direct_give(home, order, pfns + done, n - done);
+			return;
+		}
+		done += outbox_put(box, order, pfns + done, n - done, full, out,
+				   &nr_out);
+		pcpi_cache_leave(c);
+		if (nr_out > 0)
+			pcpi_direct_give(home, order, out, nr_out);
 	}
-	box->pfns[order][box->len[order]] = pfn;
-	pcpi_store_relaxed(&box->len[order], box->len[order] + 1); /* relaxed: C5 */
-	pcpi_counter_add(&box->frees, 1);
-	if (box->len[order] >= full) {
-		n = box->len[order];
-		memcpy(pfns, box->pfns[order], n * sizeof(*pfns));
-		pcpi_store_relaxed(&box->len[order], 0); /* relaxed: C5 */
-	}
-	pcpi_cache_leave(c);
-	if (n > 0)
-		pcpi_direct_give(home, order, pfns, n);
 }
 
 /* ---- Whole caches ------------------------------------------------------------- */

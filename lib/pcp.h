@@ -268,9 +268,9 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 void pcpi_cache_push(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 		     uint32_t n);
 
-/* Owner: frees one block of another zone. */
+/* Owner: frees blocks of another zone. */
 void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
-			    unsigned order, uint32_t pfn);
+			    unsigned order, const uint32_t *pfns, uint32_t n);
 
 /* Owner: the list of this order has reached its limit by a free. */
 void pcpi_cache_trim(struct pcpi_cache *c, unsigned order);

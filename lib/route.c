@@ -297,7 +297,7 @@ static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 	if (c->zone == z)
 		pcpi_cache_push(c, order, &pfn, 1);
 	else
-		pcpi_cache_push_remote(c, z, order, pfn);
+		pcpi_cache_push_remote(c, z, order, &pfn, 1);
 }
 
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)

@@ -104,6 +104,9 @@ static void zone_merge(struct pcpa_heap *heap, const struct pcpi_zone *z,
 	s->trim_failed = GET(z->trim_failed);
 	s->grow_vetoed = GET(z->grow_vetoed);
 	s->trim_vetoed = GET(z->trim_vetoed);
+	s->misplaced_pages =
+		GET(heap->space.nodes[z->config.position].misplaced_bytes) >>
+		heap->hot.page_shift;
 }
 
 void pcpi_stats_collect(struct pcpa_heap *heap, const struct pcpi_zone *zone,

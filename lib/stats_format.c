@@ -94,6 +94,7 @@ const struct pcpi_stats_field pcpi_stats_fields[] = {
 	FIELD(trim_failed, "arena_trim_failed"),
 	FIELD(grow_vetoed, "arena_grow_vetoed"),
 	FIELD(trim_vetoed, "arena_trim_vetoed"),
+	FIELD(misplaced_pages, "numa_misplaced"),
 };
 /* clang-format on */
 const size_t pcpi_stats_fields_count =

@@ -53,6 +53,7 @@ struct pcpi_topo {
 	const int *cpu_node;                /* [nr_os_cpus], T2, T6    */
 	unsigned nr_os_cpus;                /* length of cpu_node      */
 	bool guessed; /* the machine could not be read: one node made up */
+	bool others;  /* it may have nodes that aren't allowed now      */
 	bool here;    /* the machine that runs this, not a described one */
 	bool whole;   /* here, and no CPU that was online was denied     */
 };

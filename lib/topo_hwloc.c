@@ -104,23 +104,44 @@ struct builder {
 #define MEMS_BITS 4096u
 #define WORD_BITS ((unsigned)(sizeof(unsigned long) * CHAR_BIT))
 
+/* The process's own status says it as a list, "0,2-3", also in a sandbox that
+ * denies the call.  The buffer is for 1,024 CPUs and nodes. */
+static PCPI_NOINLINE bool read_mems(hwloc_bitmap_t mems)
+{
+	static const char key[] = "\nMems_allowed_list:\t";
+	char text[8192], *at;
+
+	if (pcpi_sys->read_file("/proc/self/status", text, sizeof(text)) < 0)
+		return false;
+	at = strstr(text, key);
+	if (!at)
+		return false;
+	at += sizeof(key) - 1;
+	at[strcspn(at, "\n")] = '\0';
+	return hwloc_bitmap_list_sscanf(mems, at) == 0;
+}
+
+static bool ask_mems(hwloc_bitmap_t mems)
+{
+	unsigned long mask[MEMS_BITS / WORD_BITS] = {0};
+
+	return get_mempolicy(NULL, mask, MEMS_BITS + 1ul, NULL,
+			     MPOL_F_MEMS_ALLOWED) == 0 &&
+	       hwloc_bitmap_from_ulongs(mems, MEMS_BITS / WORD_BITS, mask) == 0;
+}
+
 /*
  * Takes the nodes away that the kernel doesn't let this process use: hwloc
  * reads the control groups' files, which a container may not show.  Where
- * the call is denied, or would leave nothing, hwloc's word stands.
+ * the kernel says nothing, or that would leave nothing, hwloc's word stands.
  */
 static void take_denied_mems(hwloc_bitmap_t nodes)
 {
-	unsigned long mask[MEMS_BITS / WORD_BITS] = {0};
-	hwloc_bitmap_t mems;
+	hwloc_bitmap_t mems = hwloc_bitmap_alloc();
 
-	if (get_mempolicy(NULL, mask, MEMS_BITS + 1ul, NULL,
-			  MPOL_F_MEMS_ALLOWED) != 0)
-		return;
-	mems = hwloc_bitmap_alloc();
 	if (!mems)
 		return;
-	if (hwloc_bitmap_from_ulongs(mems, MEMS_BITS / WORD_BITS, mask) == 0 &&
+	if ((ask_mems(mems) || read_mems(mems)) &&
 	    hwloc_bitmap_intersects(nodes, mems))
 		hwloc_bitmap_and(nodes, nodes, mems);
 	hwloc_bitmap_free(mems);
@@ -399,6 +420,12 @@ static bool has_all_online(const struct builder *b)
 	       sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+static bool has_others(const struct builder *b)
+{
+	return hwloc_bitmap_weight(hwloc_topology_get_complete_nodeset(
+		       b->hwloc)) > (int)b->nr;
+}
+
 static void fill(struct builder *b, struct pcpi_topo *out)
 {
 	bool here = hwloc_topology_is_thissystem(b->hwloc) != 0;
@@ -417,6 +444,7 @@ static void fill(struct builder *b, struct pcpi_topo *out)
 		.nr_os_cpus = b->nr_os_cpus,
 		.here = here,
 		.whole = here && has_all_online(b),
+		.others = has_others(b),
 	};
 	PCPA_WALK(pcpi_topo_check(out));
 }
@@ -509,6 +537,7 @@ static void make_up(struct pcpi_topo *out)
 		.nodes = &node,
 		.distance = distance,
 		.guessed = true,
+		.others = true,
 		.here = true,
 		.whole = true,
 	};

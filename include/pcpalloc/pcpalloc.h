@@ -122,6 +122,15 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  * looked at nor forbidden, and frees that can't be right are found as ever.
  */
 #define PCPA_HEAP_CONTENTS 0x100u
+/*
+ * Memory is on the node that the library says, or isn't had: creation fails where
+ * it can't be bound or the kernel doesn't tell where pages are (its error: -EPERM
+ * in a sandbox), and where initial_bytes aren't on the node (-ENOMEM); growth gives
+ * back what came from elsewhere. Without this flag all of that is a fallback, said
+ * once; what came from elsewhere is counted (misplaced_pages). Where the process may
+ * use one node only nothing can be misplaced, and nothing fails.
+ */
+#define PCPA_HEAP_BOUND 0x200u
 
 /*
  * What a heap is made of.  Start from PCPA_HEAP_OPTIONS_INIT; zero means the

@@ -53,6 +53,8 @@ struct pcpa_stats {
 	uint64_t grow_vetoed;	 /* new arenas, and                        */
 	uint64_t trim_vetoed;	 /* parts to be given back, that the
 				  * subscriber refused (pcpa_heap_notify)  */
+	uint64_t misplaced_pages; /* populated on other nodes so far, see
+				  * PCPA_HEAP_BOUND                        */
 };
 
 #define PCPA_STATS_INIT \
@@ -61,7 +63,7 @@ struct pcpa_stats {
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0 \
+			0, 0, 0, 0, 0 \
 	}
 
 enum pcpa_stats_format {

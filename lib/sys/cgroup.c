@@ -230,6 +230,49 @@ void pcpi_cgroup_memory(struct pcpi_memory_room *out)
 	out->machine_left = machine_left();
 }
 
+static uint64_t node_number(const char *text, unsigned os_node, const char *name)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "Node %u %s:", os_node, name);
+	return number_after(text, key);
+}
+
+/* The part of the kernel's reserve that is kept on a node, up to the watermark below
+ * which it takes other nodes' memory, in KiB. */
+static uint64_t node_reserve(uint64_t node_total, uint64_t all_total)
+{
+	uint64_t reserve = 0;
+
+	pcpi_sys_read_u64("/proc/sys/vm/min_free_kbytes", &reserve);
+	reserve += reserve / 4;
+	return all_total ? reserve * node_total / all_total : 0;
+}
+
+/* File pages are dropped only where no node has as much free. */
+uint64_t pcpi_node_memory_left(unsigned os_node, uint64_t want)
+{
+	char path[64], text[1024];
+	uint64_t total, free, files, all_total, all_free, reserve;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo",
+		 os_node);
+	if (pcpi_sys->read_file(path, text, sizeof(text)) < 0)
+		return NO_LIMIT;
+	total = node_number(text, os_node, "MemTotal");
+	free = node_number(text, os_node, "MemFree");
+	files = node_number(text, os_node, "Active(file)") +
+		node_number(text, os_node, "Inactive(file)");
+	if (pcpi_sys->read_file("/proc/meminfo", text, sizeof(text)) < 0)
+		return NO_LIMIT;
+	all_total = number_after(text, "MemTotal:");
+	all_free = number_after(text, "MemFree:");
+	reserve = node_reserve(total, all_total);
+	if (all_free < free + (want >> 10))
+		free += files;
+	return free > reserve ? (free - reserve) << 10 : 0;
+}
+
 void pcpi_cgroup_size_name(size_t page_bytes, char *buf, size_t size)
 {
 	if (page_bytes >= (size_t)1 << 30)
@@ -264,5 +307,7 @@ uint64_t pcpi_cgroup_hugetlb_left(size_t page_bytes)
 	measure_hugetlb(&unified, size, "rsvd.max", "rsvd.current", &room);
 	measure_hugetlb(&hugetlb_v1, size, "limit_in_bytes", "usage_in_bytes",
 			&room);
+	measure_hugetlb(&hugetlb_v1, size, "rsvd.limit_in_bytes",
+			"rsvd.usage_in_bytes", &room);
 	return room.left;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cgroup.h - how much memory the control groups, and the machine, leave.
+ * cgroup.h - how much memory the control groups, the machine and a node leave.
  * Layer 1.
  *
  * Owns: finding the process's groups and reading their limits, version 2 and
@@ -20,6 +20,10 @@ struct pcpi_memory_room {
 
 /* Ordinary memory.  Page cache that nobody uses counts as left. */
 void pcpi_cgroup_memory(struct pcpi_memory_room *out);
+
+/* Ordinary memory that the kernel would take of the node if `want` bytes of it are
+ * preferred; UINT64_MAX: it doesn't say. */
+uint64_t pcpi_node_memory_left(unsigned os_node, uint64_t want);
 
 /* Bytes of hugetlb pages of page_bytes that the groups leave; UINT64_MAX
  * without a limit. */

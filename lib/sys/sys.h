@@ -4,8 +4,8 @@
  *
  * Owns: the one table of functions behind which every system call lives
  * (sys_linux.c), so that tests can refuse any of them and a preloaded shim can
- * do without hwloc and libnuma: binding (sys_numa.c) is a member that the heap
- * fills in and that says -ENOSYS until then.
+ * do without hwloc and libnuma: binding and asking where pages are (sys_numa.c)
+ * are members that the heap fills in and that say -ENOSYS until then.
  *
  * Conventions: 0 or a negative errno; lengths are multiples of the base page
  * (of the huge page in a hugetlb range); nothing here allocates memory of the
@@ -25,6 +25,11 @@ enum pcpi_advice {
 	PCPI_ADVISE_DONTDUMP, /* not part of core dumps           */
 	PCPI_ADVISE_DONTFORK, /* not inherited                    */
 	PCPI_ADVISE_DONTNEED, /* give the pages back, keep range  */
+};
+
+enum pcpi_binding {
+	PCPI_BIND_PREFER, /* another node's where the node has none left    */
+	PCPI_BIND_ONLY,   /* none then; for memory whose lack is an error   */
 };
 
 #define PCPI_SAY_BYTES 512
@@ -63,8 +68,13 @@ struct pcpi_sys {
 	int (*advise)(void *addr, size_t bytes, enum pcpi_advice advice);
 	/* Names the range in the maps file; failure means nothing. */
 	void (*name)(void *addr, size_t bytes, const char *name);
-	/* Prefers the node for pages that come. */
-	int (*bind)(void *addr, size_t bytes, unsigned os_node);
+	/* Of which node pages are that come; those that are there stay. */
+	int (*bind)(void *addr, size_t bytes, unsigned os_node,
+		    enum pcpi_binding how);
+	/* How many of the pages at addr, addr + step, ... below addr + bytes are
+	 * of another node; an error where the kernel doesn't tell. */
+	ssize_t (*elsewhere)(const void *addr, size_t bytes, size_t step,
+			     unsigned os_node);
 	/* Runs fn(arg, i) for i in 0..n-1 side by side on short-lived threads with
 	 * all signals blocked, and returns when all have ended.  Where threads
 	 * can't be made the caller runs them. */
@@ -93,6 +103,8 @@ struct pcpi_sys {
 	uint64_t (*clock_ns)(void);
 	/* CPU that the caller is on, -1 if unknown. */
 	int (*cpu)(void);
+	/* Number of the node that the caller is on, -1 if unknown. */
+	int (*node)(void);
 	/* CPUs the process may run on, at least 1. */
 	unsigned (*cpus)(void);
 	int (*tid)(void);
@@ -134,7 +146,10 @@ int pcpi_sys_memory_file(const char *name, size_t bytes, size_t page_bytes);
 int pcpi_sys_punch(int fd, uint64_t offset, size_t bytes);
 int pcpi_sys_pagemap(const void *addr, uint64_t *out);
 
-/* libnuma's binding, for the heap to put in a copy of the table (sys_numa.c). */
-int pcpi_sys_bind_numa(void *addr, size_t bytes, unsigned os_node);
+/* libnuma's, for the heap to put in a copy of the table (sys_numa.c). */
+int pcpi_sys_bind_numa(void *addr, size_t bytes, unsigned os_node,
+		       enum pcpi_binding how);
+ssize_t pcpi_sys_elsewhere_numa(const void *addr, size_t bytes, size_t step,
+				unsigned os_node);
 
 #endif

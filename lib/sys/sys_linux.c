@@ -263,11 +263,23 @@ static void linux_name(void *addr, size_t bytes, const char *name)
 	errno = saved;
 }
 
-/* Until the heap fills in pcpi_sys_bind_numa(). */
-static int linux_bind(void *addr, size_t bytes, unsigned os_node)
+/* Until the heap fills in those of sys_numa.c. */
+static int linux_bind(void *addr, size_t bytes, unsigned os_node,
+		      enum pcpi_binding how)
 {
 	(void)addr;
 	(void)bytes;
+	(void)os_node;
+	(void)how;
+	return -ENOSYS;
+}
+
+static ssize_t linux_elsewhere(const void *addr, size_t bytes, size_t step,
+			       unsigned os_node)
+{
+	(void)addr;
+	(void)bytes;
+	(void)step;
 	(void)os_node;
 	return -ENOSYS;
 }
@@ -440,6 +452,16 @@ static int linux_cpu(void)
 	return cpu;
 }
 
+static int linux_node(void)
+{
+	int saved = errno;
+	unsigned cpu, node;
+	long rc = syscall(SYS_getcpu, &cpu, &node, NULL);
+
+	errno = saved;
+	return rc == 0 ? (int)node : -1;
+}
+
 static unsigned linux_cpus(void)
 {
 	int saved = errno;
@@ -598,6 +620,7 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.advise = linux_advise,
 	.name = linux_name,
 	.bind = linux_bind,
+	.elsewhere = linux_elsewhere,
 	.parallel = linux_parallel,
 	.thread_start = linux_thread_start,
 	.thread_join = linux_thread_join,
@@ -610,6 +633,7 @@ const struct pcpi_sys pcpi_sys_linux = {
 	.coarse_ns = linux_coarse_ns,
 	.clock_ns = linux_clock_ns,
 	.cpu = linux_cpu,
+	.node = linux_node,
 	.cpus = linux_cpus,
 	.tid = linux_tid,
 	.switches = linux_switches,

@@ -71,9 +71,10 @@ static int faulty_advise(void *addr, size_t bytes, enum pcpi_advice advice)
 	return refuses() ? -ENOMEM : soak.real->advise(addr, bytes, advice);
 }
 
-static int faulty_bind(void *addr, size_t bytes, unsigned os_node)
+static int faulty_bind(void *addr, size_t bytes, unsigned os_node,
+		       enum pcpi_binding how)
 {
-	return refuses() ? -EPERM : soak.real->bind(addr, bytes, os_node);
+	return refuses() ? -EPERM : soak.real->bind(addr, bytes, os_node, how);
 }
 
 static int faulty_memory_file(const char *name, size_t bytes, size_t page_bytes)

@@ -412,14 +412,30 @@ static void fake_name(void *addr, size_t bytes, const char *name)
 	fake.names++;
 }
 
-static int fake_bind(void *addr, size_t bytes, unsigned os_node)
+static int fake_bind(void *addr, size_t bytes, unsigned os_node,
+		     enum pcpi_binding how)
 {
 	(void)addr;
 	(void)bytes;
-	if (fake.binds < 8)
+	if (fake.binds < 8) {
 		fake.bound_nodes[fake.binds] = os_node;
+		fake.bound_how[fake.binds] = how;
+	}
 	fake.binds++;
 	return is_chosen() ? -EPERM : fake.bind_rc;
+}
+
+static ssize_t fake_elsewhere(const void *addr, size_t bytes, size_t step,
+			      unsigned os_node)
+{
+	uint64_t there = bytes > fake.near_left ? bytes - fake.near_left : 0;
+
+	(void)addr;
+	(void)os_node;
+	fake.looks++;
+	if (is_chosen())
+		return -EPERM;
+	return fake.elsewhere_rc ? fake.elsewhere_rc : (ssize_t)(there / step);
 }
 
 static void fake_parallel(unsigned n, void (*fn)(void *arg, unsigned i),
@@ -618,6 +634,7 @@ void fake_sys_install(void)
 	table.advise = fake_advise;
 	table.name = fake_name;
 	table.bind = fake_bind;
+	table.elsewhere = fake_elsewhere;
 	table.parallel = fake_parallel;
 	table.thread_start = fake_thread_start;
 	table.read_file = fake_read_file;
@@ -635,6 +652,7 @@ void fake_sys_install(void)
 	fake.address_space = UINT64_MAX;
 	fake.commit_left = UINT64_MAX;
 	fake.memory_left = UINT64_MAX;
+	fake.near_left = UINT64_MAX;
 	fake_sys_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
 		      "2097152\n");
 	fake_sys_file("/sys/kernel/mm/transparent_hugepage/enabled",

@@ -45,7 +45,7 @@ struct fake_memory_file {
 struct fake_sys {
 	/* What it refuses; 0: nothing. */
 	unsigned fail_call; /* the Nth call that may fail, from 1       */
-	int map_hugetlb_rc, populate_rc, bind_rc, membarrier_rc;
+	int map_hugetlb_rc, populate_rc, bind_rc, elsewhere_rc, membarrier_rc;
 	int advise_huge_rc, dontfork_rc, dontneed_rc, reserve_rc, unmap_rc;
 	int memory_file_rc, memory_file_hugetlb_rc, punch_rc;
 	int pagemap_rc;
@@ -56,6 +56,7 @@ struct fake_sys {
 	uint64_t address_space; /* RLIMIT_AS less what is mapped        */
 	uint64_t commit_left;   /* overcommit 2                         */
 	uint64_t memory_left;   /* -ENOMEM when populated beyond        */
+	uint64_t near_left;     /* of a range, what is on its node      */
 	bool own_maps_only; /* reserve: book-keeping, no mapping, at a made-up
 			     * address; for layouts beyond this machine */
 	struct fake_pool pools[FAKE_POOLS];
@@ -65,8 +66,9 @@ struct fake_sys {
 	unsigned calls;
 	unsigned reserves, commits, decommits, populates, helpers;
 	unsigned huges, nohuges, dontdumps, dontforks, dontneeds, binds, names;
-	unsigned says, punches;
+	unsigned says, punches, looks;
 	unsigned bound_nodes[8];
+	enum pcpi_binding bound_how[8];
 	uint64_t populated_bytes; /* now                                 */
 	uint64_t committed_bytes; /* now, anonymous                      */
 	struct fake_range ranges[FAKE_RANGES];  /* mapped now           */

@@ -281,8 +281,10 @@ static int (*populate)(void *, size_t);
 static unsigned populates_unbound;
 static size_t populates_most;
 
-static int bind_noted(void *addr, size_t bytes, unsigned os_node)
+static int bind_noted(void *addr, size_t bytes, unsigned os_node,
+		      enum pcpi_binding how)
 {
+	(void)how;
 	(void)os_node;
 	if (bound_from == NULL)
 		bound_from = addr;

@@ -139,6 +139,61 @@ Test(arena_fall, hugetlb_group_limit_falls)
 	cr_expect_eq(fake_sys_said("raise hugetlb.2MB.max"), 1, "%s", fake.said);
 }
 
+/* Of reservations, which a mapping without any meets when its pages come. */
+static void rsvd_limit(const char *max, const char *current)
+{
+	fake_sys_pool(2 * MIB, 0, 10);
+	fake_sys_file(max, "8388608\n");
+	fake_sys_file(current, "4194304\n");
+	create();
+	cr_expect_eq(grow(0, 8 * MIB).bytes, 4 * MIB);
+	fake_sys_file(current, "8388608\n");
+	cr_expect_eq(grow(0, 8 * MIB).backing, PCPA_BACKING_THP);
+	cr_expect_eq(fake_sys_said("hugetlb.2MB.rsvd.max"), 1, "%s", fake.said);
+}
+
+Test(arena_fall, hugetlb_reservation_limit_falls)
+{
+	fake_sys_file("/proc/self/cgroup", "0::/box\n");
+	rsvd_limit("/sys/fs/cgroup/box/hugetlb.2MB.rsvd.max",
+		   "/sys/fs/cgroup/box/hugetlb.2MB.rsvd.current");
+}
+
+Test(arena_fall, hugetlb_reservation_limit_of_version_1_falls)
+{
+	fake_sys_file("/proc/self/cgroup", "7:hugetlb:/box\n");
+	rsvd_limit("/sys/fs/cgroup/hugetlb/box/hugetlb.2MB.rsvd.limit_in_bytes",
+		   "/sys/fs/cgroup/hugetlb/box/hugetlb.2MB.rsvd.usage_in_bytes");
+}
+
+/* The group's files can't be read: the kernel's refusal is what tells. */
+Test(arena_fall, hidden_group_that_refuses_hugetlb_pages_is_named)
+{
+	fake_sys_pool(2 * MIB, 0, 10);
+	create();
+	fake.populate_rc = -EFAULT;
+	expect_no_arena(0, 4 * MIB, false);
+	cr_expect_eq(space.windows[0].lack, PCPI_FALL_HUGETLB_CGROUP);
+	fake.populate_rc = 0;
+	fake.pools[0].free = 0;
+	cr_expect_eq(grow(0, 4 * MIB).backing, PCPA_BACKING_THP);
+}
+
+/* One limit for the pools of all nodes. */
+Test(arena_fall, group_limit_counts_once_for_all_nodes)
+{
+	fake_sys_pool(2 * MIB, 0, 100);
+	fake_sys_pool(2 * MIB, 1, 100);
+	fake_sys_file("/proc/meminfo", "MemAvailable: 102400 kB\n");
+	fake_sys_file("/proc/self/cgroup", "0::/box\n");
+	fake_sys_file("/sys/fs/cgroup/box/hugetlb.2MB.max", "104857600\n");
+	fake_sys_file("/sys/fs/cgroup/box/hugetlb.2MB.current", "0\n");
+	spec.nr_nodes = 2;
+	create();
+	cr_expect_eq(pcpi_space_can_back(&space, 190 * MIB), 0);
+	cr_expect_eq(pcpi_space_can_back(&space, 220 * MIB), -ENOMEM);
+}
+
 Test(arena_fall, missing_populate_call_avoids_hugetlb_and_touches)
 {
 	struct pcpi_arena a;
@@ -375,23 +430,6 @@ Test(arena_fall, windows_are_bound_to_their_os_node)
 	cr_expect_eq(fake.bound_nodes[1], 7);
 	cr_expect_eq(fake.populates, 0, "before anything is populated");
 	cr_expect_eq(grow(1, 1).os_node, 7);
-}
-
-Test(arena_fall, refused_binding_is_said_once)
-{
-	fake.bind_rc = -EPERM;
-	spec.nr_nodes = 3;
-	create();
-	cr_expect_eq(fake_sys_said("can't be bound to node 0"), 1);
-	cr_expect_eq(fake.says, 1);
-	grow(2, 2 * MIB);
-}
-
-Test(arena_fall, missing_binding_is_not_said)
-{
-	fake.bind_rc = -ENOSYS;
-	create();
-	cr_expect_eq(fake.says, 0);
 }
 
 Test(arena_fall, refusing_sandbox_still_works)

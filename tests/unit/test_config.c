@@ -223,6 +223,7 @@ Test(config, flag_names_make_their_bits)
 		{"background", PCPA_HEAP_BACKGROUND},
 		{"shared", PCPA_HEAP_SHARED},
 		{"contents", PCPA_HEAP_CONTENTS},
+		{"bound", PCPA_HEAP_BOUND},
 		{"dump,cow,dump", PCPA_HEAP_DUMP | PCPA_HEAP_COW},
 	};
 

@@ -347,8 +347,10 @@ static int advise_no_huge(void *addr, size_t bytes, enum pcpi_advice advice)
 	return pcpi_sys_linux.advise(addr, bytes, advice);
 }
 
-static int bind_refused(void *addr, size_t bytes, unsigned os_node)
+static int bind_refused(void *addr, size_t bytes, unsigned os_node,
+			enum pcpi_binding how)
 {
+	(void)how;
 	(void)addr;
 	(void)bytes;
 	(void)os_node;

@@ -40,7 +40,10 @@ REFUSE(pagemap, int, (const void *addr, uint64_t *out))
 REFUSE(range, int, (void *addr, size_t bytes))
 REFUSE(advise, int, (void *addr, size_t bytes, enum pcpi_advice advice))
 REFUSE_VOID(name, (void *addr, size_t bytes, const char *name))
-REFUSE(bind, int, (void *addr, size_t bytes, unsigned os_node))
+REFUSE(bind, int, (void *addr, size_t bytes, unsigned os_node,
+		   enum pcpi_binding how))
+REFUSE(elsewhere, ssize_t, (const void *addr, size_t bytes, size_t step,
+			    unsigned os_node))
 REFUSE_VOID(parallel, (unsigned n, void (*fn)(void *arg, unsigned i), void *arg))
 REFUSE(read_file, ssize_t, (const char *path, char *buf, size_t size))
 REFUSE(number, int, (void))
@@ -66,6 +69,7 @@ static struct pcpi_sys forbidden = {
 	.advise = refuse_advise,
 	.name = refuse_name,
 	.bind = refuse_bind,
+	.elsewhere = refuse_elsewhere,
 	.parallel = refuse_parallel,
 	.read_file = refuse_read_file,
 	.membarrier_register = refuse_number,
@@ -73,6 +77,7 @@ static struct pcpi_sys forbidden = {
 	.coarse_ns = refuse_ns,
 	.clock_ns = refuse_ns,
 	.cpu = refuse_number,
+	.node = refuse_number,
 	.cpus = refuse_cpus,
 	.tid = refuse_number,
 	.yield = refuse_yield,

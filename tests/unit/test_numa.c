@@ -12,8 +12,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "../support/heap_fixture.h"
-#include "sys/sys.h"
+#include "../support/machine.h"
 
 #define MAX_BLOCKS 8192u
 
@@ -22,47 +21,6 @@ static void *blocks[MAX_BLOCKS];
 /* ---- Machines ----------------------------------------------------------------- */
 
 static const char two_nodes[] = "Package:2 [NUMANode(memory=1GiB)] PU:4";
-
-static __thread int my_cpu;
-static struct pcpi_sys table;
-
-static int cpu_said(void)
-{
-	return my_cpu;
-}
-
-static void machine(const char *variable, const char *value)
-{
-	setenv(variable, value, 1);
-	table = pcpi_sys_linux;
-	table.cpu = cpu_said;
-	pcpi_sys = &table;
-}
-
-static void machine_file(const char *name)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/topologies/%s", PCPI_TEST_DATA, name);
-	machine("HWLOC_XMLFILE", path);
-}
-
-static struct pcpa_heap *heap_on(const char *nodes, size_t initial, size_t max,
-				 unsigned flags)
-{
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	struct pcpa_heap *heap = NULL;
-	int err;
-
-	o.nodes = nodes;
-	o.initial_bytes = initial;
-	o.max_bytes = max;
-	o.flags = flags;
-	o.verbosity = 0;
-	err = pcpa_heap_create(&o, &heap);
-	cr_assert_eq(err, 0, "create: %d", err);
-	return heap;
-}
 
 static struct pcpa_heap *heap_of_two(void)
 {

@@ -391,7 +391,7 @@ static void free_remote(unsigned order, uint32_t n)
 {
 	parts_take(1, order, pfns, n);
 	for (uint32_t i = 0; i < n; i++)
-		pcpi_cache_push_remote(cache, &parts.zones[1], order, pfns[i]);
+		pcpi_cache_push_remote(cache, &parts.zones[1], order, &pfns[i], 1);
 }
 
 Test(pcp, one_zone_has_no_outbox)
@@ -419,7 +419,7 @@ Test(pcp, full_outbox_goes_home_as_one_batch)
 	cr_expect_eq(parts_pages_held(1), home->managed_pages);
 	cr_expect_eq(pcpi_zone_depot_pages(home), 0);
 	parts_take(1, 0, pfns + 63, 1);
-	pcpi_cache_push_remote(cache, home, 0, pfns[63]);
+	pcpi_cache_push_remote(cache, home, 0, &pfns[63], 1);
 	cr_expect_eq(cache->outbox[1].len[0], 0);
 	cr_expect_eq(cache->outbox[1].frees, 64);
 	cr_assert_eq(pcpi_depot_len(&home->depots[0]), 64);

@@ -256,20 +256,20 @@ Test(pcp_decay, outbox_gives_a_batch_each_third_tick)
 	far->pageset.depot_batch = 64;
 	parts_take(1, 0, pfns, 52);
 	for (unsigned i = 0; i < 52; i++)
-		pcpi_cache_push_remote(cache, far, 0, pfns[i]);
+		pcpi_cache_push_remote(cache, far, 0, &pfns[i], 1);
 	parts_take(1, 1, pfns, 30);
 	for (unsigned i = 0; i < 30; i++)
-		pcpi_cache_push_remote(cache, far, 1, pfns[i]);
+		pcpi_cache_push_remote(cache, far, 1, &pfns[i], 1);
 	parts_take(1, 2, pfns, 15);
 	for (unsigned i = 0; i < 15; i++)
-		pcpi_cache_push_remote(cache, far, 2, pfns[i]);
+		pcpi_cache_push_remote(cache, far, 2, &pfns[i], 1);
 	parts_take(1, 3, pfns, 3);
 	for (unsigned i = 0; i < 3; i++)
-		pcpi_cache_push_remote(cache, far, 3, pfns[i]);
+		pcpi_cache_push_remote(cache, far, 3, &pfns[i], 1);
 	cr_assert_eq(pcpi_cache_pages(cache), 52 + 60 + 60 + 24);
 	parts_take(1, 0, pfns, 4);
 	for (unsigned i = 0; i < 4; i++)
-		pcpi_cache_push_remote(cache, far, 0, pfns[i]);
+		pcpi_cache_push_remote(cache, far, 0, &pfns[i], 1);
 	before = far->free_pages;
 	for (unsigned i = 0; i < 12; i++) {
 		uint32_t n = tick(cache, PCPI_IDLE_HOME);

@@ -159,7 +159,9 @@ Test(sys, bad_calls_return_errors_and_keep_errno)
 	cr_expect_lt(linux_sys->unmap(odd, 1), 0);
 	cr_expect_lt(linux_sys->populate(odd, 1), 0);
 	cr_expect_lt(linux_sys->advise(odd, 1, PCPI_ADVISE_DONTNEED), 0);
-	cr_expect_eq(linux_sys->bind(odd, 1, 0), -ENOSYS);
+	cr_expect_eq(linux_sys->bind(odd, 1, 0, PCPI_BIND_PREFER),
+		     -ENOSYS);
+	cr_expect_eq(linux_sys->elsewhere(odd, 1, 1, 0), -ENOSYS);
 	linux_sys->name(odd, 1, "no");
 	cr_expect_eq(linux_sys->read_file("/nonesuch", buf, 8), -ENOENT);
 	linux_sys->address_space_left();

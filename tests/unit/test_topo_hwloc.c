@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_topo_hwloc.c - machines, through hwloc, to topology values
- * (lib/topo_hwloc.c), and binding (lib/sys/sys_numa.c).
+ * (lib/topo_hwloc.c).
  *
  * The descriptions are synthetic strings or files of tests/topologies; each is
  * asserted not to be this system, on which hwloc falls back silently.
@@ -9,13 +9,17 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <hwloc.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <numa.h>
 #include <numaif.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sys/sys.h"
@@ -517,6 +521,24 @@ static bool node_0_is_allowed(void)
 	return yes;
 }
 
+/* For this process, which is one test. */
+static void deny_mempolicy(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 (unsigned)offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_get_mempolicy, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+	cr_assert_eq(get_mempolicy(NULL, NULL, 0, NULL, 0), -1);
+	cr_assert_eq(errno, EPERM);
+}
+
 /* hwloc is told of a node that this kernel doesn't have or doesn't allow, as
  * in a container that hides the control groups' files. */
 Test(topo_hwloc, nodes_that_the_kernel_denies_are_left_out)
@@ -601,40 +623,25 @@ Test(topo_hwloc, load_without_hwloc_makes_up_one_node)
 	cr_assert_gt(topo->nodes[0].memory_bytes, 0);
 }
 
-/* --- binding --- */
-
-/* The policy that the kernel has for the range. */
-static void expect_preferred(void *addr, unsigned os_node)
+/* Also where the call is denied: its status tells. */
+Test(topo_hwloc, nodes_are_denied_in_a_sandbox_too)
 {
-	unsigned long mask[64] = {0};
-	int mode;
+	hwloc_topology_t hwloc = begin();
+	struct pcpi_topo topo;
 
-	cr_assert_eq(get_mempolicy(&mode, mask, 4096 + 1, addr, MPOL_F_ADDR), 0);
-	cr_assert_eq(mode, MPOL_PREFERRED);
-	for (unsigned i = 0; i < 64; i++)
-		cr_assert_eq(mask[i],
-			     i == os_node / 64 ? 1ul << os_node % 64 : 0);
-}
-
-Test(topo_hwloc, bind_to_a_node_of_this_machine_works_or_says_why)
-{
-	size_t bytes = 4 * pcpi_sys_page_bytes();
-	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	const struct pcpi_topo *topo;
-	int node, rc;
-
-	cr_assert_neq(addr, MAP_FAILED);
-	cr_assert_eq(pcpi_topo_load(&topo), 0);
-	node = pcpi_topo_nearest_with_memory(topo, 0);
-	errno = 4711;
-	rc = pcpi_sys_bind_numa(addr, bytes, topo->nodes[node].os_index);
-	cr_assert(rc == 0 || rc == -EPERM || rc == -ENOSYS, "%d", rc);
-	if (rc == 0)
-		expect_preferred(addr, topo->nodes[node].os_index);
-	rc = pcpi_sys_bind_numa(addr, bytes, 4095);
-	cr_assert(rc == -EINVAL || rc == -EPERM || rc == -ENOSYS, "%d", rc);
-	cr_assert_eq(pcpi_sys_bind_numa(addr, bytes, 65534), -EINVAL);
-	cr_assert_eq(errno, 4711);
-	munmap(addr, bytes);
+	if (!node_0_is_allowed())
+		cr_skip_test("no NUMA calls here, or node 0 is denied");
+	cr_assert_eq(hwloc_topology_set_flags(hwloc,
+					      HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM),
+		     0);
+	cr_assert_eq(hwloc_topology_set_synthetic(
+			     hwloc, "Package:2 [NUMANode(memory=1GiB "
+				    "indexes=0,1023)] PU:1"),
+		     0);
+	cr_assert_eq(hwloc_topology_load(hwloc), 0);
+	deny_mempolicy();
+	topo = build(hwloc);
+	cr_assert_eq(topo.nr_nodes, 1);
+	expect_node(&topo, 0, 0, 2, GIB);
+	pcpi_topo_free(&topo);
 }
