@@ -134,6 +134,17 @@ PCPI_INLINE uint64_t shim_pages(size_t bytes)
 	return (bytes >> SHIM_PAGE_SHIFT) + (bytes % SHIM_PAGE_BYTES != 0);
 }
 
+/* The beginning of the unit that the page is in; of the next, unless it begins one. */
+PCPI_INLINE uint32_t shim_unit_down(uint32_t pfn)
+{
+	return pfn & ~(uint32_t)(SHIM_UNIT_PAGES - 1);
+}
+
+PCPI_INLINE uint32_t shim_unit_up(uint32_t pfn)
+{
+	return shim_unit_down(pfn + SHIM_UNIT_PAGES - 1);
+}
+
 /* The smallest order that holds so many pages; at least one. */
 PCPI_INLINE unsigned shim_order_for(uint64_t pages)
 {

@@ -13,7 +13,8 @@
  * The range grows by windows, each given to one of two zones.  A zone is two buddies
  * of the library's (buddy.h): `big` in units of 2 MiB for orders 9 to 15, `small` in
  * pages for orders 0 to 8, whose chunks are units taken from `big`.  A window becomes
- * accessible by one mprotect(), memory comes with the page faults.
+ * accessible by one mprotect(), memory comes with the page faults.  Where that is asked
+ * for, units of HUGE change to a third zone, and back (hugetlb.c).
  *
  * The tables (an extent's word and a byte for each page, the buddies' bits) are
  * mappings of their own: nothing that the program does to memory it was handed can
@@ -43,6 +44,8 @@
 #endif
 #include "pool_core.h"
 
+#include "control.h"
+#include "hugetlb.h"
 #include "mem.h"
 #include "raw.h"
 #include "slots.h"
@@ -110,6 +113,18 @@ static uintptr_t window_at(uint32_t window)
 	return shim_at(window * SHIM_WINDOW_PAGES);
 }
 
+static void window_add_locked(uint32_t unit, enum shim_zone_id zone)
+{
+	struct pcpi_buddy *pooled = &shim_pool.zones[SHIM_HUGETLB].big;
+
+	pcpi_buddy_add(&shim_pool.zones[zone].big, unit, SHIM_WINDOW_UNITS);
+	if (zone == SHIM_HUGE && shim_control.hugetlb) {
+		/* Units of it may be given there later. */
+		pcpi_buddy_add(pooled, unit, SHIM_WINDOW_UNITS);
+		pcpi_buddy_range_take(pooled, unit, SHIM_WINDOW_UNITS);
+	}
+}
+
 /* Makes the next window part of the zone.  The lock is held, and dropped for the
  * system calls; false, without the lock, when there is no more. */
 static bool grow_locked(enum shim_zone_id zone)
@@ -122,8 +137,9 @@ static bool grow_locked(enum shim_zone_id zone)
 		shim_pool_unlock();
 		return false;
 	}
+	shim_fill(&shim_pool.unit_zone[window * SHIM_WINDOW_UNITS],
+		  (unsigned char)zone, SHIM_WINDOW_UNITS);
 	/* relaxed: written under the lock; readers may see it late. */
-	pcpi_store_relaxed(&shim_pool.window_zone[window], (uint8_t)zone);
 	pcpi_store_relaxed(&shim_pool.windows, window + 1);
 	shim_pool_unlock();
 	if (zone == SHIM_HUGE)
@@ -133,8 +149,7 @@ static bool grow_locked(enum shim_zone_id zone)
 					PROT_READ | PROT_WRITE));
 	if (!made || !shim_pool_lock_long())
 		return false; /* the window is lost: address space only */
-	pcpi_buddy_add(&shim_pool.zones[zone].big, window * SHIM_WINDOW_UNITS,
-		       SHIM_WINDOW_UNITS);
+	window_add_locked(window * SHIM_WINDOW_UNITS, zone);
 	return true;
 }
 
@@ -142,7 +157,7 @@ enum shim_zone_id shim_pool_zone(uint32_t pfn)
 {
 	/* relaxed: written before any page of it was handed out. */
 	return (enum shim_zone_id)pcpi_load_relaxed(
-		&shim_pool.window_zone[pfn / SHIM_WINDOW_PAGES]);
+		&shim_pool.unit_zone[pfn >> SHIM_UNIT_ORDER]);
 }
 
 /* ---- Blocks -------------------------------------------------------------- */
@@ -182,13 +197,27 @@ static uint32_t take_locked(struct shim_zone *z, unsigned order)
 	return unit == PCPI_NO_PFN ? unit : unit << SHIM_UNIT_ORDER;
 }
 
+/* Some of the units may have left their zone (hugetlb.c). */
+static void units_give_locked(uint32_t unit, unsigned order)
+{
+	uint8_t *zone = &shim_pool.unit_zone[unit];
+	uint32_t units = UINT32_C(1) << order;
+
+	if (shim_find_other(zone, zone[0], units) == units) {
+		pcpi_buddy_give(&shim_pool.zones[zone[0]].big, unit, order);
+		return;
+	}
+	for (uint32_t i = 0; i < units; i++)
+		pcpi_buddy_give(&shim_pool.zones[zone[i]].big, unit + i, 0);
+}
+
 static void give_locked(uint32_t pfn, unsigned order)
 {
 	struct shim_zone *z = &shim_pool.zones[shim_pool_zone(pfn)];
 	uint32_t unit = pfn >> SHIM_UNIT_ORDER;
 
 	if (order >= SHIM_UNIT_ORDER) {
-		pcpi_buddy_give(&z->big, unit, order - SHIM_UNIT_ORDER);
+		units_give_locked(unit, order - SHIM_UNIT_ORDER);
 		return;
 	}
 	pcpi_buddy_give(&z->small, pfn, order);
@@ -210,6 +239,10 @@ uint32_t shim_pool_take(enum shim_zone_id zone, unsigned order)
 		return PCPI_NO_PFN;
 	pfn = take_locked(z, order);
 	if (pfn == PCPI_NO_PFN) {
+		if (zone == SHIM_HUGETLB) {
+			shim_pool_unlock();
+			return pfn;
+		}
 		if (!grow_locked(zone))
 			return PCPI_NO_PFN;
 		pfn = take_locked(z, order);
@@ -306,6 +339,8 @@ static bool page_take_locked(uint32_t pfn)
 	struct shim_zone *z = &shim_pool.zones[shim_pool_zone(pfn)];
 	uint32_t unit = pfn >> SHIM_UNIT_ORDER;
 
+	if (shim_pool_zone(pfn) == SHIM_HUGETLB)
+		return false;
 	if (pcpi_buddy_is_free(&z->big, unit)) {
 		pcpi_buddy_range_take(&z->big, unit, 1);
 		small_feed_locked(z, unit);
@@ -348,6 +383,7 @@ static bool claim_once(uint32_t first, uint32_t end)
 	uint32_t pfn;
 
 	shim_slots_empty();
+	shim_hugetlb_leave(first, end);
 	if (!shim_pool_lock_long())
 		return false;
 	if (!windows_reach_locked(end))
@@ -374,7 +410,7 @@ bool shim_pool_claim(uint32_t first, uint32_t end)
 long shim_pool_renew(uint32_t first, uint32_t end)
 {
 	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
-	bool huge = shim_pool_zone(first) == SHIM_HUGE;
+	bool huge = shim_pool_zone(first) != SHIM_BASE;
 	long r = raw_mmap(
 		shim_at(first), bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

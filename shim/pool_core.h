@@ -38,9 +38,9 @@ struct shim_pool {
 	int64_t press_pages;     /* a: kept, when it is worth trying again */
 	uint64_t returned_pages; /* a: given back so far */
 	struct shim_zone zones[SHIM_ZONES]; /* P */
-	uint16_t *used;       /* P: pages handed out, for small's units */
-	uint8_t *window_zone; /* a: enum shim_zone_id */
-	size_t max_bytes;     /* f */
+	uint16_t *used;     /* P: pages handed out, for small's units */
+	uint8_t *unit_zone; /* a: enum shim_zone_id */
+	size_t max_bytes;   /* f */
 };
 
 extern struct shim_pool shim_pool;

@@ -30,6 +30,7 @@
 
 #include <signal.h>
 
+#include "hugetlb.h"
 #include "raw.h"
 #include "table.h"
 
@@ -89,6 +90,7 @@ static void copy_look(void)
 		pcpi_store_relaxed(&shim_pool.lock, (uint32_t)LOCK_LOST);
 		shim_range_forget();
 	}
+	shim_hugetlb_copied(shim_pool_lost());
 	if (shim_pool_lost())
 		holes_unmap();
 }
