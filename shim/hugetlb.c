@@ -13,7 +13,8 @@
  *   leave   back to the zone HUGE with its contents (hugetlb_leave.c)
  *   end     all leave, for good
  *
- * Only extents of whole units come from here, of classes that are known to be warm.
+ * Only extents of whole units come from here, of classes that are known to be warm; they
+ * stay warm, as all of it is resident and nothing shows any more what was touched.
  *
  * What the kernel can't do with such pages must not be seen:
  *
@@ -251,13 +252,22 @@ static bool block_fill(uint32_t pfn, unsigned order)
 	return done;
 }
 
+/* Does the program write to mappings of that order?  Who populates says so. */
+static bool used(unsigned order)
+{
+	/* relaxed: a decision that may be late. */
+	uint32_t heat = pcpi_load_relaxed(&shim_classes[order].heat);
+
+	return heat == SHIM_WARM ||
+	       (heat == SHIM_UNKNOWN && shim_control.populate);
+}
+
 bool shim_hugetlb_wanted(unsigned order)
 {
 	uint32_t state;
 
 	if (pcpi_likely(!shim_control.hugetlb) || order < SHIM_UNIT_ORDER ||
-	    /* relaxed: decisions that may be late. */
-	    pcpi_load_relaxed(&shim_classes[order].heat) != SHIM_WARM)
+	    !used(order))
 		return false;
 	/* relaxed: the same. */
 	if (pcpi_load_relaxed(&shim_hugetlb.gate) & HUGETLB_CLOSED)
@@ -347,14 +357,15 @@ void shim_hugetlb_start(void)
 		pthread_atfork(fork_prepare, NULL, NULL);
 }
 
-/* relaxed (all of it): one thread of the child is here, and no other goes on. */
 void shim_hugetlb_copied(bool lost)
 {
 	uint32_t units = shim_pool.windows * (uint32_t)SHIM_WINDOW_UNITS;
 
 	if (!shim_control.hugetlb)
 		return;
+	/* relaxed: one thread of the child is here, and no other goes on. */
 	pcpi_store_relaxed(&shim_hugetlb.lock, 0u);
+	/* relaxed: the same. */
 	pcpi_store_relaxed(&shim_hugetlb.gate, lost ? HUGETLB_CLOSED : 0);
 	state_set(lost ? HUGETLB_OVER : HUGETLB_OPEN);
 	/* After a fork that no handler saw. */

@@ -193,8 +193,8 @@ static long remap_inside(struct remap *m)
 		long r;
 
 		shim_hugetlb_leave(m->first, m->end);
-		r = raw_mremap(m->at, bytes_of(m->pages),
-				    bytes_of(m->want), m->flags, m->target);
+		r = raw_mremap(m->at, bytes_of(m->pages), bytes_of(m->want),
+			       m->flags, m->target);
 
 		return r == -EFAULT ? move_areas(m) : r;
 	}

@@ -2,7 +2,7 @@
 /*
  * contract.c - does mmap's family do what the kernel does?
  *
- *   contract [--list] [--only PATTERN] [--allow NAME,...] [--warm] [--nobody]
+ *   contract [--list] [--only PATTERN] [--allow NAME,...] [--warm] [--nobody] [--pool]
  *
  * Runs the probes of the other files (contract.h), each in a child process with an
  * alarm, and prints a line for each:
@@ -15,7 +15,8 @@
  *
  * --only takes a shell pattern.  --warm maps, writes and frees memory here first, so
  * that the children inherit what a preloaded library has made by then; without it the
- * first call in each child is the first of all.  --nobody gives up root before.
+ * first call in each child is the first of all.  --nobody gives up root before.  --pool
+ * takes memory of the kernel's pool of huge pages for what the kernel might have mapped.
  * The exit code is 0 when nothing was "not ok", 77 when all was skipped, 2 for a wrong
  * call.
  *
@@ -235,7 +236,7 @@ static void usage(const char *wrong)
 	fprintf(stderr,
 		"contract: '%s' is no option, lacks its value, or names no "
 		"probe\nusage: contract [--list] [--only PATTERN] "
-		"[--allow NAME,...] [--warm] [--nobody]\n",
+		"[--allow NAME,...] [--warm] [--nobody] [--pool]\n",
 		wrong);
 	exit(2);
 }
@@ -277,6 +278,8 @@ static void options_read(int argc, char **argv)
 			warm = true;
 		else if (strcmp(argv[i], "--nobody") == 0)
 			nobody = true;
+		else if (strcmp(argv[i], "--pool") == 0)
+			setenv(POOL_ALLOWED, "1", 1);
 		else if (more && strcmp(argv[i], "--only") == 0)
 			only = argv[++i];
 		else if (more && strcmp(argv[i], "--allow") == 0)

@@ -349,8 +349,7 @@ static void forks(int n, bool clones)
 		int pid;
 
 		if (clones && i % 2)
-			pid = clone(copied, stack + sizeof(stack), SIGCHLD,
-				    fds);
+			pid = clone(copied, stack + sizeof(stack), SIGCHLD, fds);
 		else if (clones)
 			pid = (int)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL,
 					   NULL);
