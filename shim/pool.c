@@ -23,7 +23,7 @@
  *   P1  A page is in one place: in a buddy, in a slot, parked, with one thread that is
  *       moving it, or the program's.
  *   P2  A word that is not NONE is that of an extent's first page, and the words of
- *       its other pages are NONE.
+ *       its other pages are NONE.  In a buddy all are NONE.
  *   P3  A free page without DIRTY reads as zeros.
  *   P4  All windows below `windows` were added to a zone, and none beyond.
  *
@@ -34,7 +34,8 @@
  * without the C library, is safe.
  *
  * Fork: pool_fork.c.  When the lock was free in the copy, all of the above is
- * consistent there, and what was on its way is lost to the child.
+ * consistent there, and what was on its way is lost to the child, unless it asks for
+ * these very pages: the word says of which copy the thread was.
  *
  * Failure: no range, no zone that can grow: the kernel serves.
  * Proved by tests/preload/ and tests/shim/.
@@ -247,8 +248,19 @@ uint32_t shim_pool_take(enum shim_zone_id zone, unsigned order)
 			return PCPI_NO_PFN;
 		pfn = take_locked(z, order);
 	}
+	if (pfn != PCPI_NO_PFN)
+		shim_pool_note(pfn, order);
 	shim_pool_unlock();
 	return pfn;
+}
+
+/* A block is with a thread of this copy: a child that hasn't got the thread may have it
+ * back. */
+void shim_pool_note(uint32_t pfn, unsigned order)
+{
+	/* relaxed: read under the lock. */
+	pcpi_store_relaxed(&shim_range.heads[pfn],
+			   shim_free(order, 0, shim_range.copy));
 }
 
 void shim_pool_retain(int64_t pages)
@@ -353,6 +365,28 @@ static bool page_take_locked(uint32_t pfn)
 	return true;
 }
 
+/* Is the page part of an extent that a thread had, of which there is none here since a
+ * fork?  Then it is free. */
+static bool page_recover_locked(uint32_t pfn)
+{
+	for (unsigned order = 0; order < SHIM_ORDERS; order++) {
+		uint32_t head = pfn & ~((UINT32_C(1) << order) - 1);
+		uint64_t w = shim_head(head);
+		uint32_t pages = UINT32_C(1) << shim_order(w);
+
+		if (shim_kind(w) != SHIM_FREE || pfn - head >= pages ||
+		    shim_of_copy(w, shim_range.copy))
+			continue;
+		shim_fill(&shim_range.pages[head], SHIM_PAGE_DIRTY, pages);
+		shim_pool_retain(pages);
+		/* relaxed: P1. */
+		pcpi_store_relaxed(&shim_range.heads[head], UINT64_C(0));
+		give_locked(head, shim_order(w));
+		return true;
+	}
+	return false;
+}
+
 /* The page becomes mapped: an extent of its own, or again a part of one. */
 static bool page_claim_locked(uint32_t pfn)
 {
@@ -360,7 +394,8 @@ static bool page_claim_locked(uint32_t pfn)
 	uint64_t w;
 
 	if (head == PCPI_NO_PFN) {
-		if (!page_take_locked(pfn))
+		if (!page_take_locked(pfn) &&
+		    !(page_recover_locked(pfn) && page_take_locked(pfn)))
 			return false;
 		if (shim_range.pages[pfn] & SHIM_PAGE_DIRTY)
 			shim_pool_retain(-1);

@@ -46,6 +46,7 @@ static uint32_t dirty_unit_take(uint32_t *unit, bool any)
 		     (any && shim_find(&shim_range.pages[pfn], SHIM_PAGE_DIRTY,
 				       SHIM_UNIT_PAGES) < SHIM_UNIT_PAGES))) {
 			pcpi_buddy_range_take(big, *unit, 1);
+			shim_pool_note(pfn, SHIM_UNIT_ORDER);
 			found = (*unit)++;
 			break;
 		}
@@ -183,6 +184,22 @@ static uint32_t run_take(uint32_t *at, uint32_t *first)
 	return pages;
 }
 
+/* Tells a child that is forked meanwhile that free memory has to go. */
+static void dissolving_set(bool yes)
+{
+	/* pairs with copy_look(): a child sees what its parent's thread did. */
+	pcpi_store_release(&shim_pool.dissolving, (uint32_t)yes);
+}
+
+/* Unmaps pages of ours.  A child goes on behind them: once unmapped, they may be a
+ * mapping of another thread's. */
+static void run_unmap(uint32_t first, uint32_t pages)
+{
+	/* pairs with copy_look(). */
+	pcpi_store_release(&shim_pool.lost_at, first + pages);
+	raw_munmap(shim_at(first), (size_t)pages << SHIM_PAGE_SHIFT);
+}
+
 /* The buddies are used no more: the lock is taken for good. */
 static void buddies_unmap(void)
 {
@@ -210,8 +227,7 @@ static void unused_unmap(void)
 	uint64_t pages = shim_pool.windows * (uint64_t)SHIM_WINDOW_PAGES;
 	uint64_t max = shim_pool.max_bytes >> SHIM_PAGE_SHIFT;
 
-	raw_munmap(shim_range.base + (pages << SHIM_PAGE_SHIFT),
-		   (max - pages) << SHIM_PAGE_SHIFT);
+	run_unmap((uint32_t)pages, (uint32_t)(max - pages));
 	table_cut(shim_range.heads, pages * sizeof(*shim_range.heads),
 		  max * sizeof(*shim_range.heads));
 	table_cut(shim_range.pages, pages, max);
@@ -228,20 +244,22 @@ void shim_pool_dissolve(bool unmap)
 		return;
 	/* From then on nobody sees to parts of huge pages. */
 	shim_hugetlb_end(HUGETLB_OVER);
+	dissolving_set(unmap);
 	shim_range_forget();
 	shim_slots_empty();
 	while ((pages = run_take(&at, &first)) != 0) {
 		size_t bytes = (size_t)pages << SHIM_PAGE_SHIFT;
 
 		if (unmap)
-			raw_munmap(shim_at(first), bytes);
+			run_unmap(first, pages);
 		else
 			raw_madvise(shim_at(first), bytes, MADV_DONTNEED);
 	}
-	if (unmap) {
+	if (unmap && !shim_pool_lost()) {
 		unused_unmap();
 		buddies_unmap();
 	}
+	dissolving_set(false);
 }
 
 void shim_pool_populate(size_t bytes)

@@ -198,7 +198,7 @@ static inline uint32_t take_fast(struct shim_slots *s, unsigned order,
 
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	high = shim_high(shim_head(pfn));
+	high = shim_high(shim_head_taken(pfn));
 	if (order >= SHIM_UNIT_ORDER && high)
 		shim_pool_retain(-(int64_t)high);
 	if (pcpi_unlikely(probe) && !shim_hugetlb_is(pfn) &&
@@ -295,7 +295,7 @@ void shim_release(uint32_t pfn, unsigned order, uint32_t high)
 			memory_keep(pfn, high);
 	}
 	/* S1. */
-	shim_head_set(pfn, shim_word(SHIM_FREE, order, 0, high));
+	shim_head_set(pfn, shim_free(order, high, shim_range.copy));
 	if (!displaced(pfn, order) && pcpi_likely(shim_slots_put(s, order, pfn)))
 		return;
 	if (high && large)
