@@ -153,6 +153,9 @@ const char *maps_mode(const void *p);
 /* The last column of maps. */
 bool maps_name_is(const void *p, const char *name);
 
+/* A quarter of so many times; all of them with CONC_WHOLE in the environment. */
+unsigned scaled(unsigned times);
+
 /* ---- Processes ------------------------------------------------------------------ */
 
 /* A child that ended with _exit(0), or this probe fails. */
