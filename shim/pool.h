@@ -45,6 +45,12 @@ PCPI_INLINE bool shim_inside(uintptr_t at)
 	return at - shim_range.base < bytes;
 }
 
+PCPI_INLINE bool shim_range_there(void)
+{
+	/* pairs with pool_make(). */
+	return pcpi_load_acquire(&shim_range.bytes) != 0;
+}
+
 /* Finds out what of the copy can be used; returns when that is done. */
 void shim_fork_look(void);
 

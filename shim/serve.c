@@ -32,6 +32,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "control.h"
 #include "hugetlb.h"
 #include "mem.h"
 #include "raw.h"
@@ -280,7 +281,8 @@ static void memory_keep(uint32_t pfn, uint32_t pages)
 /* Slots are for what is from the pool of huge pages, as long as more comes from there. */
 static inline bool displaced(uint32_t pfn, unsigned order)
 {
-	return shim_hugetlb_wanted(order) && shim_pool_zone(pfn) != SHIM_HUGETLB;
+	return pcpi_unlikely(shim_control.hugetlb) &&
+	       shim_hugetlb_wanted(order) && shim_pool_zone(pfn) != SHIM_HUGETLB;
 }
 
 void shim_release(uint32_t pfn, unsigned order, uint32_t high)
