@@ -5,8 +5,10 @@
  *
  * usage: load_cost                     does nothing
  *        load_cost threads             prints how many threads it has
- *        load_cost time RUNS P1 P2     starts both programs RUNS times each, in
- *                                      turns, and prints a line for each (median,
+ *        load_cost time RUNS P1 P2 [LIBRARY]
+ *                                      starts both programs RUNS times each, in
+ *                                      turns, the second with the library preloaded,
+ *                                      and prints a line for each (median,
  *                                      quartiles, microseconds) and one for the
  *                                      difference of each turn
  *
@@ -51,14 +53,18 @@ static double now_us(void)
 	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static double start_us(char *program)
+struct start {
+	char *program, *variable; /* of the environment, or NULL */
+};
+
+static double start_us(struct start s)
 {
-	char *args[] = {program, NULL}, *env[] = {NULL};
+	char *args[] = {s.program, NULL}, *env[] = {s.variable, NULL};
 	double start = now_us();
 	int status;
 	pid_t pid;
 
-	if (posix_spawn(&pid, program, NULL, NULL, args, env) ||
+	if (posix_spawn(&pid, s.program, NULL, NULL, args, env) ||
 	    waitpid(pid, &status, 0) != pid || status != 0)
 		die("a program can't be started or fails");
 	return now_us() - start;
@@ -78,7 +84,7 @@ static void print_spread(const char *what, double *us, size_t n)
 	       us[n - 1 - n / 4]);
 }
 
-static int print_times(size_t runs, char *first, char *second)
+static int print_times(size_t runs, struct start first, struct start second)
 {
 	double *us = calloc(3 * runs, sizeof(*us));
 	double *a = us, *b = us + runs, *diff = b + runs;
@@ -106,16 +112,26 @@ static int print_times(size_t runs, char *first, char *second)
 
 int main(int argc, char **argv)
 {
+	struct start first = {NULL, NULL}, second = {NULL, NULL};
+	char variable[4200];
 	size_t runs;
 
 	if (argc == 1)
 		return 0;
 	if (argc == 2 && strcmp(argv[1], "threads") == 0)
 		return print_threads();
-	if (argc != 5 || strcmp(argv[1], "time") != 0)
+	if (argc < 5 || argc > 6 || strcmp(argv[1], "time") != 0)
 		die("started by bench/load-cost only");
 	runs = strtoul(argv[2], NULL, 10);
 	if (runs == 0 || runs > MAX_RUNS)
 		die("RUNS is 1 to 100000");
-	return print_times(runs, argv[3], argv[4]);
+	first.program = argv[3];
+	second.program = argv[4];
+	if (argc == 6) {
+		if ((size_t)snprintf(variable, sizeof(variable), "LD_PRELOAD=%s",
+				     argv[5]) >= sizeof(variable))
+			die("the library's path is too long");
+		second.variable = variable;
+	}
+	return print_times(runs, first, second);
 }

@@ -6,8 +6,6 @@
  */
 #include "classes.h"
 
-#include "atomics.h"
-
 bool shim_class_measures(struct shim_class *c, unsigned order)
 {
 	if (order <= SHIM_ALWAYS_WARM)
@@ -33,12 +31,6 @@ void shim_class_learn(struct shim_class *c, unsigned order, uint32_t touched,
 	pcpi_store_relaxed(&c->heat, SHIM_WARM);
 	interval = interval == 0 ? SHIM_WARM_PROBE_MIN : interval * 2;
 	pcpi_store_relaxed(&c->interval, pcpi_min(interval, most));
-}
-
-bool shim_class_keeps(const struct shim_class *c, unsigned order)
-{
-	return order <= SHIM_ALWAYS_WARM ||
-	       pcpi_load_relaxed(&c->heat) != SHIM_CLASS_COLD;
 }
 
 uint32_t shim_class_interval(const struct shim_class *c, unsigned order)

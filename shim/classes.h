@@ -23,6 +23,7 @@
 #ifndef SHIM_CLASSES_H
 #define SHIM_CLASSES_H
 
+#include "atomics.h"
 #include "extent.h"
 
 enum {
@@ -59,7 +60,12 @@ void shim_class_learn(struct shim_class *c, unsigned order, uint32_t touched,
 		      uint32_t pages);
 
 /* Is a freed extent kept as it is?  Else its memory goes back. */
-bool shim_class_keeps(const struct shim_class *c, unsigned order);
+PCPI_INLINE bool shim_class_keeps(const struct shim_class *c, unsigned order)
+{
+	/* relaxed: a decision that is one call late is as good. */
+	return order <= SHIM_ALWAYS_WARM ||
+	       pcpi_load_relaxed(&c->heat) != SHIM_CLASS_COLD;
+}
 
 /* After how many takes the next probe is due; at least 1. */
 uint32_t shim_class_interval(const struct shim_class *c, unsigned order);

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "extent.h"
+#include "hugetlb.h"
 #include "raw.h"
 #include "stats.h"
 
@@ -187,6 +188,13 @@ static const char *take_strict(const char *v)
 	return *v == '\0' || flag_parse(v, &strict) ? NULL : "neither 0 nor 1";
 }
 
+static const char *take_hugetlb(const char *v)
+{
+	return *v == '\0' || flag_parse(v, &shim_control.hugetlb)
+		       ? NULL
+		       : "neither 0 nor 1";
+}
+
 static const char *take_populate(const char *v)
 {
 	if (!size_parse(v, &shim_control.populate) ||
@@ -221,6 +229,7 @@ static const struct {
 	{"MAX", take_max},           {"STRICT", take_strict},
 	{"POPULATE", take_populate}, {"RETAIN", take_retain},
 	{"STATS", take_stats},       {"STATS_SIGNAL", take_stats_signal},
+	{"HUGETLB", take_hugetlb},
 };
 
 static void variable_take(const char *entry)
@@ -295,6 +304,8 @@ __attribute__((constructor)) static void begin(void)
 				   .sa_flags = SA_RESTART};
 
 	constructed = true;
+	if (shim_mode() == SHIM_ON)
+		shim_hugetlb_start();
 	if (shim_mode() > SHIM_OFF && shim_control.stats &&
 	    shim_control.stats_signal)
 		sigaction(shim_control.stats_signal, &action, NULL);

@@ -22,6 +22,7 @@ struct shim_control {
 	int stats_signal; /* 0: none */
 	size_t min_bytes, max_bytes;
 	size_t populate, retain;
+	bool hugetlb;
 	const char *stats; /* NULL: none */
 };
 

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "hugetlb.h"
 #include "map.h"
 #include "pool.h"
 #include "raw.h"
@@ -253,6 +255,29 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 	return result(pages_splice(a));
 }
 
+/* Children that no handler of a fork hears of.  A new process, with a copy of all? */
+static bool clone_copies(unsigned long flags)
+{
+	return !(flags & CLONE_VM);
+}
+
+/* The C library's other name of its own. */
+extern int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+
+EXPORT int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+	va_list more;
+	void *a[3];
+
+	va_start(more, arg);
+	for (int i = 0; i < 3; i++)
+		a[i] = va_arg(more, void *);
+	va_end(more);
+	if (clone_copies((unsigned long)flags))
+		shim_hugetlb_end(HUGETLB_FORKED);
+	return __clone(fn, stack, flags, arg, a[0], a[1], a[2]);
+}
+
 /* ---- syscall() ------------------------------------------------------------ */
 
 static long number_call(long number, const long a[6])
@@ -283,6 +308,19 @@ static long number_call(long number, const long a[6])
 		return pages_splice(a);
 	case SYS_seccomp:
 		filter_expect();
+		break;
+#ifdef SYS_fork
+	case SYS_fork:
+		shim_hugetlb_end(HUGETLB_FORKED);
+		break;
+#endif
+	case SYS_clone:
+		if (clone_copies((unsigned long)a[0]))
+			shim_hugetlb_end(HUGETLB_FORKED);
+		break;
+	case SYS_clone3: /* whose flags come first */
+		if (a[0] && clone_copies(*(const unsigned long *)a[0]))
+			shim_hugetlb_end(HUGETLB_FORKED);
 		break;
 	case SYS_userfaultfd:   /* wants to see the first touch of new memory */
 	case SYS_set_mempolicy: /* wants new memory elsewhere */

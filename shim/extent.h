@@ -11,7 +11,8 @@
  *   kind    NONE    no extent begins here
  *           LIVE    the program has it
  *           BUSY    the same, while one thread changes what is known of it
- *           FREE    in a slot (slots.h)
+ *           FREE    in a slot (slots.h), or with a thread that brings it there or
+ *                   takes it from there or from the pool
  *           PARKED  freed while the pool's lock was taken (pool.c)
  *   T       tainted: something about its mapping is not what it is with new memory,
  *           so its pages are replaced before anybody else gets them
@@ -21,8 +22,8 @@
  *   length  pages of the program's mapping, which begins with the extent
  *   high    pages that may hold something else than zeros, counted from the first,
  *           when the program hasn't got it
- *   copy    of a BUSY one: how many forks lie between the first process and the one
- *           whose thread changes it; else 0
+ *   copy    of a BUSY or FREE one: how many forks lie between the first process and the
+ *           one whose thread has it, or put it into a slot; else 0
  *
  * A parked extent's word has the next one's page in the upper half instead of
  * length and high.
@@ -107,11 +108,22 @@ PCPI_INLINE uint64_t shim_live(uint64_t w)
 	       SHIM_LIVE;
 }
 
+PCPI_INLINE bool shim_of_copy(uint64_t w, uint32_t copy)
+{
+	return (w ^ (uint64_t)copy << SHIM_COPY_SHIFT) >> SHIM_COPY_SHIFT == 0;
+}
+
 /* Is it the change of a thread that only another copy has? */
 PCPI_INLINE bool shim_left_behind(uint64_t w, uint32_t copy)
 {
-	return shim_kind(w) == SHIM_BUSY &&
-	       (w ^ (uint64_t)copy << SHIM_COPY_SHIFT) >> SHIM_COPY_SHIFT != 0;
+	return shim_kind(w) == SHIM_BUSY && !shim_of_copy(w, copy);
+}
+
+/* An extent that the program hasn't got, by a thread of this copy. */
+PCPI_INLINE uint64_t shim_free(unsigned order, uint32_t high, uint32_t copy)
+{
+	return shim_word(SHIM_FREE, order, 0, high) |
+	       (uint64_t)copy << SHIM_COPY_SHIFT;
 }
 
 /* The same extent with another length; what the program had may hold anything. */
@@ -132,6 +144,17 @@ PCPI_INLINE bool shim_held(uint64_t w)
 PCPI_INLINE uint64_t shim_pages(size_t bytes)
 {
 	return (bytes >> SHIM_PAGE_SHIFT) + (bytes % SHIM_PAGE_BYTES != 0);
+}
+
+/* The beginning of the unit that the page is in; of the next, unless it begins one. */
+PCPI_INLINE uint32_t shim_unit_down(uint32_t pfn)
+{
+	return pfn & ~(uint32_t)(SHIM_UNIT_PAGES - 1);
+}
+
+PCPI_INLINE uint32_t shim_unit_up(uint32_t pfn)
+{
+	return shim_unit_down(pfn + SHIM_UNIT_PAGES - 1);
 }
 
 /* The smallest order that holds so many pages; at least one. */

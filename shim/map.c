@@ -181,7 +181,7 @@ long shim_mmap(uintptr_t at, size_t bytes, int prot, int flags, int fd,
 	if (servable(prot, flags, offset) && mode == SHIM_ON &&
 	    bytes - shim_control.min_bytes <=
 		    shim_control.max_bytes - shim_control.min_bytes &&
-	    shim_pool_ready()) {
+	    (pcpi_likely(shim_range_there()) || shim_pool_ready())) {
 		uintptr_t served = shim_serve(bytes, flags & MAP_POPULATE);
 
 		if (pcpi_likely(served != 0))

@@ -39,6 +39,17 @@ static inline void shim_copy(void *to, const void *from, size_t bytes)
 #endif
 }
 
+/* Index of the first byte without the value, or `bytes`. */
+static inline uint32_t shim_find_other(const uint8_t *from, uint8_t value,
+				       uint32_t bytes)
+{
+	uint32_t i = 0;
+
+	while (i < bytes && from[i] == value)
+		i++;
+	return i;
+}
+
 /* Index of the first byte with the value, or `bytes`. */
 static inline uint32_t shim_find(const uint8_t *from, uint8_t value,
 				 uint32_t bytes)

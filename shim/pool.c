@@ -13,7 +13,8 @@
  * The range grows by windows, each given to one of two zones.  A zone is two buddies
  * of the library's (buddy.h): `big` in units of 2 MiB for orders 9 to 15, `small` in
  * pages for orders 0 to 8, whose chunks are units taken from `big`.  A window becomes
- * accessible by one mprotect(), memory comes with the page faults.
+ * accessible by one mprotect(), memory comes with the page faults.  Where that is asked
+ * for, units of HUGE change to a third zone, and back (hugetlb.c).
  *
  * The tables (an extent's word and a byte for each page, the buddies' bits) are
  * mappings of their own: nothing that the program does to memory it was handed can
@@ -22,7 +23,7 @@
  *   P1  A page is in one place: in a buddy, in a slot, parked, with one thread that is
  *       moving it, or the program's.
  *   P2  A word that is not NONE is that of an extent's first page, and the words of
- *       its other pages are NONE.
+ *       its other pages are NONE.  In a buddy all are NONE.
  *   P3  A free page without DIRTY reads as zeros.
  *   P4  All windows below `windows` were added to a zone, and none beyond.
  *
@@ -33,7 +34,8 @@
  * without the C library, is safe.
  *
  * Fork: pool_fork.c.  When the lock was free in the copy, all of the above is
- * consistent there, and what was on its way is lost to the child.
+ * consistent there, and what was on its way is lost to the child, unless it asks for
+ * these very pages: the word says of which copy the thread was.
  *
  * Failure: no range, no zone that can grow: the kernel serves.
  * Proved by tests/preload/ and tests/shim/.
@@ -43,6 +45,8 @@
 #endif
 #include "pool_core.h"
 
+#include "control.h"
+#include "hugetlb.h"
 #include "mem.h"
 #include "raw.h"
 #include "slots.h"
@@ -110,6 +114,18 @@ static uintptr_t window_at(uint32_t window)
 	return shim_at(window * SHIM_WINDOW_PAGES);
 }
 
+static void window_add_locked(uint32_t unit, enum shim_zone_id zone)
+{
+	struct pcpi_buddy *pooled = &shim_pool.zones[SHIM_HUGETLB].big;
+
+	pcpi_buddy_add(&shim_pool.zones[zone].big, unit, SHIM_WINDOW_UNITS);
+	if (zone == SHIM_HUGE && shim_control.hugetlb) {
+		/* Units of it may be given there later. */
+		pcpi_buddy_add(pooled, unit, SHIM_WINDOW_UNITS);
+		pcpi_buddy_range_take(pooled, unit, SHIM_WINDOW_UNITS);
+	}
+}
+
 /* Makes the next window part of the zone.  The lock is held, and dropped for the
  * system calls; false, without the lock, when there is no more. */
 static bool grow_locked(enum shim_zone_id zone)
@@ -122,8 +138,9 @@ static bool grow_locked(enum shim_zone_id zone)
 		shim_pool_unlock();
 		return false;
 	}
+	shim_fill(&shim_pool.unit_zone[window * SHIM_WINDOW_UNITS],
+		  (unsigned char)zone, SHIM_WINDOW_UNITS);
 	/* relaxed: written under the lock; readers may see it late. */
-	pcpi_store_relaxed(&shim_pool.window_zone[window], (uint8_t)zone);
 	pcpi_store_relaxed(&shim_pool.windows, window + 1);
 	shim_pool_unlock();
 	if (zone == SHIM_HUGE)
@@ -133,8 +150,7 @@ static bool grow_locked(enum shim_zone_id zone)
 					PROT_READ | PROT_WRITE));
 	if (!made || !shim_pool_lock_long())
 		return false; /* the window is lost: address space only */
-	pcpi_buddy_add(&shim_pool.zones[zone].big, window * SHIM_WINDOW_UNITS,
-		       SHIM_WINDOW_UNITS);
+	window_add_locked(window * SHIM_WINDOW_UNITS, zone);
 	return true;
 }
 
@@ -142,7 +158,7 @@ enum shim_zone_id shim_pool_zone(uint32_t pfn)
 {
 	/* relaxed: written before any page of it was handed out. */
 	return (enum shim_zone_id)pcpi_load_relaxed(
-		&shim_pool.window_zone[pfn / SHIM_WINDOW_PAGES]);
+		&shim_pool.unit_zone[pfn >> SHIM_UNIT_ORDER]);
 }
 
 /* ---- Blocks -------------------------------------------------------------- */
@@ -182,13 +198,27 @@ static uint32_t take_locked(struct shim_zone *z, unsigned order)
 	return unit == PCPI_NO_PFN ? unit : unit << SHIM_UNIT_ORDER;
 }
 
+/* Some of the units may have left their zone (hugetlb.c). */
+static void units_give_locked(uint32_t unit, unsigned order)
+{
+	uint8_t *zone = &shim_pool.unit_zone[unit];
+	uint32_t units = UINT32_C(1) << order;
+
+	if (shim_find_other(zone, zone[0], units) == units) {
+		pcpi_buddy_give(&shim_pool.zones[zone[0]].big, unit, order);
+		return;
+	}
+	for (uint32_t i = 0; i < units; i++)
+		pcpi_buddy_give(&shim_pool.zones[zone[i]].big, unit + i, 0);
+}
+
 static void give_locked(uint32_t pfn, unsigned order)
 {
 	struct shim_zone *z = &shim_pool.zones[shim_pool_zone(pfn)];
 	uint32_t unit = pfn >> SHIM_UNIT_ORDER;
 
 	if (order >= SHIM_UNIT_ORDER) {
-		pcpi_buddy_give(&z->big, unit, order - SHIM_UNIT_ORDER);
+		units_give_locked(unit, order - SHIM_UNIT_ORDER);
 		return;
 	}
 	pcpi_buddy_give(&z->small, pfn, order);
@@ -210,12 +240,27 @@ uint32_t shim_pool_take(enum shim_zone_id zone, unsigned order)
 		return PCPI_NO_PFN;
 	pfn = take_locked(z, order);
 	if (pfn == PCPI_NO_PFN) {
+		if (zone == SHIM_HUGETLB) {
+			shim_pool_unlock();
+			return pfn;
+		}
 		if (!grow_locked(zone))
 			return PCPI_NO_PFN;
 		pfn = take_locked(z, order);
 	}
+	if (pfn != PCPI_NO_PFN)
+		shim_pool_note(pfn, order);
 	shim_pool_unlock();
 	return pfn;
+}
+
+/* A block is with a thread of this copy: a child that hasn't got the thread may have it
+ * back. */
+void shim_pool_note(uint32_t pfn, unsigned order)
+{
+	/* relaxed: read under the lock. */
+	pcpi_store_relaxed(&shim_range.heads[pfn],
+			   shim_free(order, 0, shim_range.copy));
 }
 
 void shim_pool_retain(int64_t pages)
@@ -306,6 +351,8 @@ static bool page_take_locked(uint32_t pfn)
 	struct shim_zone *z = &shim_pool.zones[shim_pool_zone(pfn)];
 	uint32_t unit = pfn >> SHIM_UNIT_ORDER;
 
+	if (shim_pool_zone(pfn) == SHIM_HUGETLB)
+		return false;
 	if (pcpi_buddy_is_free(&z->big, unit)) {
 		pcpi_buddy_range_take(&z->big, unit, 1);
 		small_feed_locked(z, unit);
@@ -318,6 +365,28 @@ static bool page_take_locked(uint32_t pfn)
 	return true;
 }
 
+/* Is the page part of an extent that a thread had, of which there is none here since a
+ * fork?  Then it is free. */
+static bool page_recover_locked(uint32_t pfn)
+{
+	for (unsigned order = 0; order < SHIM_ORDERS; order++) {
+		uint32_t head = pfn & ~((UINT32_C(1) << order) - 1);
+		uint64_t w = shim_head(head);
+		uint32_t pages = UINT32_C(1) << shim_order(w);
+
+		if (shim_kind(w) != SHIM_FREE || pfn - head >= pages ||
+		    shim_of_copy(w, shim_range.copy))
+			continue;
+		shim_fill(&shim_range.pages[head], SHIM_PAGE_DIRTY, pages);
+		shim_pool_retain(pages);
+		/* relaxed: P1. */
+		pcpi_store_relaxed(&shim_range.heads[head], UINT64_C(0));
+		give_locked(head, shim_order(w));
+		return true;
+	}
+	return false;
+}
+
 /* The page becomes mapped: an extent of its own, or again a part of one. */
 static bool page_claim_locked(uint32_t pfn)
 {
@@ -325,7 +394,8 @@ static bool page_claim_locked(uint32_t pfn)
 	uint64_t w;
 
 	if (head == PCPI_NO_PFN) {
-		if (!page_take_locked(pfn))
+		if (!page_take_locked(pfn) &&
+		    !(page_recover_locked(pfn) && page_take_locked(pfn)))
 			return false;
 		if (shim_range.pages[pfn] & SHIM_PAGE_DIRTY)
 			shim_pool_retain(-1);
@@ -348,6 +418,7 @@ static bool claim_once(uint32_t first, uint32_t end)
 	uint32_t pfn;
 
 	shim_slots_empty();
+	shim_hugetlb_leave(first, end);
 	if (!shim_pool_lock_long())
 		return false;
 	if (!windows_reach_locked(end))
@@ -374,7 +445,7 @@ bool shim_pool_claim(uint32_t first, uint32_t end)
 long shim_pool_renew(uint32_t first, uint32_t end)
 {
 	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
-	bool huge = shim_pool_zone(first) == SHIM_HUGE;
+	bool huge = shim_pool_zone(first) != SHIM_BASE;
 	long r = raw_mmap(
 		shim_at(first), bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -16,9 +16,10 @@ enum {
 };
 
 enum shim_zone_id {
-	SHIM_HUGE = 0, /* advised for huge pages */
-	SHIM_BASE = 1, /* not advised, so that mincore() sees touches */
-	SHIM_ZONES = 2,
+	SHIM_HUGE = 0,    /* advised for huge pages */
+	SHIM_BASE = 1,    /* not advised, so that mincore() sees touches */
+	SHIM_HUGETLB = 2, /* from the kernel's pool of huge pages: hugetlb.h */
+	SHIM_ZONES = 3,
 };
 
 /* Fixed once `bytes` isn't 0. */
@@ -42,6 +43,12 @@ PCPI_INLINE bool shim_inside(uintptr_t at)
 	size_t bytes = pcpi_load_acquire(&shim_range.bytes);
 
 	return at - shim_range.base < bytes;
+}
+
+PCPI_INLINE bool shim_range_there(void)
+{
+	/* pairs with pool_make(). */
+	return pcpi_load_acquire(&shim_range.bytes) != 0;
 }
 
 /* Finds out what of the copy can be used; returns when that is done. */
@@ -108,6 +115,9 @@ enum shim_zone_id shim_pool_zone(uint32_t pfn);
 
 /* New memory for the pages, whatever was mapped there: 0 or a negative errno. */
 long shim_pool_renew(uint32_t first, uint32_t end);
+
+/* Gives what is free and from the pool of huge pages back. */
+void shim_pool_return_hugetlb(void);
 
 /* Gives free memory back to the kernel, until `keep` pages are left with some. */
 void shim_pool_trim(uint64_t keep);

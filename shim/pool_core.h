@@ -32,15 +32,16 @@ struct shim_pool {
 	uint32_t windows;               /* P, read by anyone: a */
 	uint32_t state;                 /* a: enum shim_pool_state */
 	uint32_t tick_s;                /* a */
-	uint32_t lost_at;               /* page: how far shim_fork_look() is */
+	uint32_t dissolving;            /* a: free memory is being unmapped */
+	uint32_t lost_at;               /* a: page: how far that is */
 	uint64_t limit_pages;    /* f: of what is kept free with memory */
 	int64_t retained_pages;  /* a */
 	int64_t press_pages;     /* a: kept, when it is worth trying again */
 	uint64_t returned_pages; /* a: given back so far */
 	struct shim_zone zones[SHIM_ZONES]; /* P */
-	uint16_t *used;       /* P: pages handed out, for small's units */
-	uint8_t *window_zone; /* a: enum shim_zone_id */
-	size_t max_bytes;     /* f */
+	uint16_t *used;     /* P: pages handed out, for small's units */
+	uint8_t *unit_zone; /* a: enum shim_zone_id */
+	size_t max_bytes;   /* f */
 };
 
 extern struct shim_pool shim_pool;
@@ -60,6 +61,9 @@ PCPI_INLINE bool shim_pool_lost(void)
 	/* relaxed: never changes once a thread of this process runs here. */
 	return pcpi_load_relaxed(&shim_pool.lock) == LOCK_LOST;
 }
+
+/* The block was taken out of a buddy.  Under the lock. */
+void shim_pool_note(uint32_t pfn, unsigned order);
 
 /* More is kept than may be: gives half of it back, as far as it is whole units. */
 void shim_pool_press(void);

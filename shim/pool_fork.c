@@ -8,12 +8,14 @@
  * something, and nobody waits for what a thread of the parent has:
  *
  *   the lock was free    all is consistent; the range is used on
- *   the lock was taken   buddies may be half changed: the range is forgotten.  The
+ *   the lock was taken, or free memory was being unmapped for good
+ *                        buddies may be half changed: the range is forgotten.  The
  *                        words say at any time what the program has; that becomes
  *                        memory like any other, and all else is unmapped, so that the
  *                        kernel's view is the program's from then on
  *   an extent was BUSY   its word says in which copy: table.c takes it over, tainted
- *   anything else        extents on their way to or from a slot are lost to the child
+ *   anything else        extents on their way to or from a slot are lost to the child,
+ *                        until it asks for just these pages (pool.c)
  *
  * Concurrency: one thread looks, without signals, and the others wait for that one.
  * A child that is made meanwhile goes on where the look was: what was unmapped once may
@@ -30,6 +32,7 @@
 
 #include <signal.h>
 
+#include "hugetlb.h"
 #include "raw.h"
 #include "table.h"
 
@@ -79,16 +82,31 @@ static void holes_unmap(void)
 	hole_unmap(from, end);
 }
 
+/* Was somebody changing the list of free pages, or unmapping what is on it? */
+static bool range_is_lost(void)
+{
+	/* pairs with dissolving_set() and run_unmap(). */
+	bool dissolving = pcpi_load_acquire(&shim_pool.dissolving);
+
+	/* relaxed: one thread of the child is here, and no other goes on. */
+	return pcpi_load_relaxed(&shim_pool.lock) == LOCK_HELD || dissolving;
+}
+
 static void copy_look(void)
 {
 	/* relaxed: one thread of the child is here, and no other goes on. */
 	pcpi_fetch_add_relaxed(&shim_range.copy, 1u);
-	if (pcpi_load_relaxed(&shim_pool.lock) == LOCK_HELD) {
-		/* Without a range there is nothing to unmap. */
-		shim_pool.lost_at = shim_range.bytes ? 0 : UINT32_MAX;
+	if (range_is_lost()) {
+		/* Without a range there is nothing to unmap; a part of it may be gone. */
+		if (shim_range.bytes)
+			shim_pool.lost_at = 0;
+		else if (!shim_pool.dissolving)
+			shim_pool.lost_at = UINT32_MAX;
+		/* relaxed: the same. */
 		pcpi_store_relaxed(&shim_pool.lock, (uint32_t)LOCK_LOST);
 		shim_range_forget();
 	}
+	shim_hugetlb_copied(shim_pool_lost());
 	if (shim_pool_lost())
 		holes_unmap();
 }

@@ -81,11 +81,11 @@ static bool tables_init(size_t bytes)
 	shim_range.heads = table_map(pages * sizeof(*shim_range.heads));
 	shim_range.pages = table_map(pages);
 	shim_pool.used = table_map(units * sizeof(*shim_pool.used));
-	shim_pool.window_zone = table_map(units >> SHIM_BIG_TOP);
+	shim_pool.unit_zone = table_map(units);
 	if (!shim_range.heads || !shim_range.pages || !shim_pool.used ||
-	    !shim_pool.window_zone)
+	    !shim_pool.unit_zone)
 		return false;
-	for (int i = 0; i < SHIM_ZONES; i++)
+	for (int i = 0; i < SHIM_ZONES - !shim_control.hugetlb; i++)
 		if (!zone_init(&shim_pool.zones[i], units))
 			return false;
 	return copied_init();

@@ -20,14 +20,17 @@
 
 #include <time.h>
 
+#include "control.h"
+#include "hugetlb.h"
 #include "mem.h"
 #include "raw.h"
 #include "slots.h"
 
 /* ---- Memory back to the kernel ------------------------------------------- */
 
-/* Takes the next free unit at or after *unit that has memory; or PCPI_NO_PFN. */
-static uint32_t dirty_unit_take(uint32_t *unit)
+/* Takes the next free unit at or after *unit that has memory; or PCPI_NO_PFN.  Of the
+ * pool of huge pages, or any. */
+static uint32_t dirty_unit_take(uint32_t *unit, bool any)
 {
 	uint32_t found = PCPI_NO_PFN;
 
@@ -39,9 +42,11 @@ static uint32_t dirty_unit_take(uint32_t *unit)
 			&shim_pool.zones[shim_pool_zone(pfn)].big;
 
 		if (pcpi_buddy_is_free(big, *unit) &&
-		    shim_find(&shim_range.pages[pfn], SHIM_PAGE_DIRTY,
-			      SHIM_UNIT_PAGES) < SHIM_UNIT_PAGES) {
+		    (shim_pool_zone(pfn) == SHIM_HUGETLB ||
+		     (any && shim_find(&shim_range.pages[pfn], SHIM_PAGE_DIRTY,
+				       SHIM_UNIT_PAGES) < SHIM_UNIT_PAGES))) {
 			pcpi_buddy_range_take(big, *unit, 1);
+			shim_pool_note(pfn, SHIM_UNIT_ORDER);
 			found = (*unit)++;
 			break;
 		}
@@ -61,24 +66,39 @@ static uint32_t pages_clean(uint32_t pfn, uint32_t pages)
 	return dirty;
 }
 
+/* A taken unit loses its memory and is free. */
+static void unit_return(uint32_t pfn)
+{
+	size_t bytes = (size_t)SHIM_UNIT_PAGES << SHIM_PAGE_SHIFT;
+	uint32_t dirty;
+
+	shim_hugetlb_drop(pfn, pfn + SHIM_UNIT_PAGES);
+	if (!raw_failed(raw_madvise(shim_at(pfn), bytes, MADV_DONTNEED))) {
+		dirty = pages_clean(pfn, SHIM_UNIT_PAGES);
+		shim_pool_retain(-(int64_t)dirty);
+		/* relaxed: a count. */
+		pcpi_fetch_add_relaxed(&shim_pool.returned_pages, dirty);
+	}
+	shim_pool_give(pfn, SHIM_UNIT_ORDER, 0);
+}
+
 void shim_pool_trim(uint64_t keep)
 {
 	uint32_t unit = 0, taken;
 
 	/* relaxed: a count. */
 	while (pcpi_load_relaxed(&shim_pool.retained_pages) > (int64_t)keep &&
-	       (taken = dirty_unit_take(&unit)) != PCPI_NO_PFN) {
-		uint32_t pfn = taken << SHIM_UNIT_ORDER, dirty;
-		size_t bytes = (size_t)SHIM_UNIT_PAGES << SHIM_PAGE_SHIFT;
+	       (taken = dirty_unit_take(&unit, true)) != PCPI_NO_PFN)
+		unit_return(taken << SHIM_UNIT_ORDER);
+}
 
-		if (!raw_failed(raw_madvise(shim_at(pfn), bytes, MADV_DONTNEED))) {
-			dirty = pages_clean(pfn, SHIM_UNIT_PAGES);
-			shim_pool_retain(-(int64_t)dirty);
-			/* relaxed: a count. */
-			pcpi_fetch_add_relaxed(&shim_pool.returned_pages, dirty);
-		}
-		shim_pool_give(pfn, SHIM_UNIT_ORDER, 0);
-	}
+void shim_pool_return_hugetlb(void)
+{
+	uint32_t unit = 0, taken;
+
+	shim_slots_empty();
+	while ((taken = dirty_unit_take(&unit, false)) != PCPI_NO_PFN)
+		unit_return(taken << SHIM_UNIT_ORDER);
 }
 
 void shim_pool_press(void)
@@ -164,6 +184,22 @@ static uint32_t run_take(uint32_t *at, uint32_t *first)
 	return pages;
 }
 
+/* Tells a child that is forked meanwhile that free memory has to go. */
+static void dissolving_set(bool yes)
+{
+	/* pairs with copy_look(): a child sees what its parent's thread did. */
+	pcpi_store_release(&shim_pool.dissolving, (uint32_t)yes);
+}
+
+/* Unmaps pages of ours.  A child goes on behind them: once unmapped, they may be a
+ * mapping of another thread's. */
+static void run_unmap(uint32_t first, uint32_t pages)
+{
+	/* pairs with copy_look(). */
+	pcpi_store_release(&shim_pool.lost_at, first + pages);
+	raw_munmap(shim_at(first), (size_t)pages << SHIM_PAGE_SHIFT);
+}
+
 /* The buddies are used no more: the lock is taken for good. */
 static void buddies_unmap(void)
 {
@@ -191,8 +227,7 @@ static void unused_unmap(void)
 	uint64_t pages = shim_pool.windows * (uint64_t)SHIM_WINDOW_PAGES;
 	uint64_t max = shim_pool.max_bytes >> SHIM_PAGE_SHIFT;
 
-	raw_munmap(shim_range.base + (pages << SHIM_PAGE_SHIFT),
-		   (max - pages) << SHIM_PAGE_SHIFT);
+	run_unmap((uint32_t)pages, (uint32_t)(max - pages));
 	table_cut(shim_range.heads, pages * sizeof(*shim_range.heads),
 		  max * sizeof(*shim_range.heads));
 	table_cut(shim_range.pages, pages, max);
@@ -207,20 +242,24 @@ void shim_pool_dissolve(bool unmap)
 	state = pcpi_exchange_acq_rel(&shim_pool.state, (uint32_t)POOL_GONE);
 	if (state != POOL_READY)
 		return;
+	/* From then on nobody sees to parts of huge pages. */
+	shim_hugetlb_end(HUGETLB_OVER);
+	dissolving_set(unmap);
 	shim_range_forget();
 	shim_slots_empty();
 	while ((pages = run_take(&at, &first)) != 0) {
 		size_t bytes = (size_t)pages << SHIM_PAGE_SHIFT;
 
 		if (unmap)
-			raw_munmap(shim_at(first), bytes);
+			run_unmap(first, pages);
 		else
 			raw_madvise(shim_at(first), bytes, MADV_DONTNEED);
 	}
-	if (unmap) {
+	if (unmap && !shim_pool_lost()) {
 		unused_unmap();
 		buddies_unmap();
 	}
+	dissolving_set(false);
 }
 
 void shim_pool_populate(size_t bytes)
@@ -231,7 +270,9 @@ void shim_pool_populate(size_t bytes)
 	uint32_t pfn;
 
 	order = pcpi_max(order, (unsigned)SHIM_UNIT_ORDER);
-	pfn = shim_pool_take(SHIM_HUGE, order);
+	pfn = shim_control.hugetlb ? shim_hugetlb_take(order) : PCPI_NO_PFN;
+	if (pfn == PCPI_NO_PFN)
+		pfn = shim_pool_take(SHIM_HUGE, order);
 	if (pfn == PCPI_NO_PFN)
 		return;
 	raw_madvise(shim_at(pfn), (size_t)pages << SHIM_PAGE_SHIFT,

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 
+#include "hugetlb.h"
 #include "mem.h"
 #include "raw.h"
 #include "serve.h"
@@ -74,6 +75,7 @@ static bool taint_each(uint32_t head)
 void shim_range_taint(uint32_t first, uint32_t end)
 {
 	shim_count(SHIM_TAINTS);
+	shim_hugetlb_leave(first, end);
 	extents_walk(first, end, taint_each);
 }
 
@@ -107,6 +109,7 @@ static long batch_settle(struct batch *b)
 
 	if (b->first == b->end)
 		return 0;
+	shim_hugetlb_drop(b->first, b->end);
 	r = shim_pool_renew(b->first, b->end);
 	for (uint32_t at = b->first; at < b->end;) {
 		uint64_t w = shim_head(at);
@@ -160,6 +163,8 @@ static void tail_unmap(uint32_t head, uint64_t w, uint32_t first)
 {
 	uint32_t length = shim_length(w), left = first - head;
 
+	/* Of a huge page that goes on being used nothing can go. */
+	shim_hugetlb_drop(shim_unit_up(first), head + length);
 	if (length - left >= TAIL_PAGES)
 		raw_madvise(shim_at(first),
 			    (size_t)(length - left) << SHIM_PAGE_SHIFT,
@@ -179,6 +184,7 @@ static long part_unmap(uint32_t head, uint64_t w, uint32_t first, uint32_t end)
 		return 0;
 	}
 	shim_count(SHIM_TAINTS);
+	shim_hugetlb_leave(first, end);
 	r = raw_mmap(shim_at(first), (size_t)(end - first) << SHIM_PAGE_SHIFT,
 		     PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
@@ -257,12 +263,55 @@ static bool passing(int advice)
 	}
 }
 
+static void pages_discard(uint32_t first, uint32_t end)
+{
+	if (first < end)
+		raw_madvise(shim_at(first),
+			    (size_t)(end - first) << SHIM_PAGE_SHIFT,
+			    MADV_DONTNEED);
+}
+
+/* Pages of one huge page, or of several where none is from the pool. */
+static void part_clear(uint32_t first, uint32_t end)
+{
+	if (first < end && shim_hugetlb_is(first))
+		shim_fill((void *)shim_at(first), 0,
+			  (size_t)(end - first) << SHIM_PAGE_SHIFT);
+	else
+		pages_discard(first, end);
+}
+
+/* What the kernel would refuse for huge pages of the pool, or gives others.  Where whole
+ * ones are not needed any more they go. */
+static long hugetlb_advise(uint32_t first, uint32_t end, int advice)
+{
+	uint32_t from = shim_unit_up(first);
+	uint32_t to = shim_unit_down(end);
+
+	if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)
+		return raw_madvise(shim_at(first),
+				   (size_t)(end - first) << SHIM_PAGE_SHIFT,
+				   advice);
+	if (advice != MADV_DONTNEED && advice != MADV_DONTNEED_LOCKED)
+		return 0;
+	shim_count(SHIM_PURGES);
+	from = pcpi_min(from, end);
+	to = pcpi_max(from, to);
+	shim_hugetlb_drop(from, to);
+	part_clear(first, from);
+	pages_discard(from, to);
+	part_clear(to, end);
+	return 0;
+}
+
 /* Advice for mapped pages, all of one extent or several. */
 static long run_advise(uint32_t first, uint32_t end, int advice)
 {
 	uint32_t pages = end - first;
 	size_t bytes = (size_t)pages << SHIM_PAGE_SHIFT;
 
+	if (shim_hugetlb_any(first, end) && passing(advice))
+		return hugetlb_advise(first, end, advice);
 	if (pages < CLEAR_MAX_PAGES && shim_range_plain(first, end)) {
 		if (advice == MADV_FREE)
 			return 0;
@@ -272,7 +321,7 @@ static long run_advise(uint32_t first, uint32_t end, int advice)
 			return 0;
 		}
 	}
-	if (advice == MADV_HUGEPAGE && shim_pool_zone(first) == SHIM_HUGE &&
+	if (advice == MADV_HUGEPAGE && shim_pool_zone(first) != SHIM_BASE &&
 	    shim_range_plain(first, end))
 		return 0;
 	if (!passing(advice))

@@ -23,6 +23,7 @@
 #include <errno.h>
 
 #include "bits.h"
+#include "hugetlb.h"
 #include "range.h"
 #include "mem.h"
 #include "raw.h"
@@ -133,6 +134,7 @@ static long move(const struct remap *m)
 	if (!(m->flags & MREMAP_FIXED) && m->pages < COPY_MAX_PAGES &&
 	    shim_range_plain(m->first, m->end))
 		return move_copy(m);
+	shim_hugetlb_leave(m->first, m->end);
 	r = move_away(m);
 	if (r == -EFAULT)
 		return move_areas(m);
@@ -188,8 +190,11 @@ static long remap_inside(struct remap *m)
 	if ((m->flags & MREMAP_FIXED) && !target_claim(m))
 		return -ENOMEM;
 	if (m->flags & MREMAP_DONTUNMAP) {
-		long r = raw_mremap(m->at, bytes_of(m->pages),
-				    bytes_of(m->want), m->flags, m->target);
+		long r;
+
+		shim_hugetlb_leave(m->first, m->end);
+		r = raw_mremap(m->at, bytes_of(m->pages), bytes_of(m->want),
+			       m->flags, m->target);
 
 		return r == -EFAULT ? move_areas(m) : r;
 	}

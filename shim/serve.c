@@ -32,6 +32,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "control.h"
+#include "hugetlb.h"
 #include "mem.h"
 #include "raw.h"
 #include "slots.h"
@@ -95,6 +97,7 @@ static bool memory_discard(uint32_t pfn, uint32_t pages)
 
 	if (pages == 0)
 		return true;
+	shim_hugetlb_drop(pfn, pfn + pages);
 	shim_count(SHIM_DISCARDS);
 	return !raw_failed(raw_madvise(shim_at(pfn), bytes, MADV_DONTNEED));
 }
@@ -148,7 +151,7 @@ static uint64_t cold_flag(uint32_t pfn, unsigned order)
 	bool own_pages =
 		order >= SHIM_UNIT_ORDER || shim_pool_zone(pfn) == SHIM_BASE;
 
-	return own_pages ? SHIM_COLD : 0;
+	return own_pages && !shim_hugetlb_is(pfn) ? SHIM_COLD : 0;
 }
 
 /* A clean extent and its word, LIVE; PCPI_NO_PFN when there is none. */
@@ -157,8 +160,12 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
 {
 	bool cold = probe || !shim_class_keeps(&shim_classes[order], order);
 	enum shim_zone_id zone = zone_for(order, cold);
-	uint32_t pfn = shim_pool_take(zone, order), dirty;
+	uint32_t pfn = PCPI_NO_PFN, dirty;
 
+	if (!cold && length % SHIM_UNIT_PAGES == 0 && shim_hugetlb_wanted(order))
+		pfn = shim_hugetlb_take(order);
+	if (pfn == PCPI_NO_PFN)
+		pfn = shim_pool_take(zone, order);
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
 	dirty = block_clean(pfn, order, cold);
@@ -192,10 +199,11 @@ static inline uint32_t take_fast(struct shim_slots *s, unsigned order,
 
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	high = shim_high(shim_head(pfn));
+	high = shim_high(shim_head_taken(pfn));
 	if (order >= SHIM_UNIT_ORDER && high)
 		shim_pool_retain(-(int64_t)high);
-	if (pcpi_unlikely(probe) && memory_discard(pfn, high))
+	if (pcpi_unlikely(probe) && !shim_hugetlb_is(pfn) &&
+	    memory_discard(pfn, high))
 		high = 0;
 	*word = shim_word(SHIM_LIVE, order, length, high);
 	if (!high)
@@ -270,6 +278,13 @@ static void memory_keep(uint32_t pfn, uint32_t pages)
 	shim_pool_retain(pages);
 }
 
+/* Slots are for what is from the pool of huge pages, as long as more comes from there. */
+static inline bool displaced(uint32_t pfn, unsigned order)
+{
+	return pcpi_unlikely(shim_control.hugetlb) &&
+	       shim_hugetlb_wanted(order) && shim_pool_zone(pfn) != SHIM_HUGETLB;
+}
+
 void shim_release(uint32_t pfn, unsigned order, uint32_t high)
 {
 	struct shim_slots *s = shim_slots_of(order);
@@ -282,8 +297,8 @@ void shim_release(uint32_t pfn, unsigned order, uint32_t high)
 			memory_keep(pfn, high);
 	}
 	/* S1. */
-	shim_head_set(pfn, shim_word(SHIM_FREE, order, 0, high));
-	if (pcpi_likely(shim_slots_put(s, order, pfn)))
+	shim_head_set(pfn, shim_free(order, high, shim_range.copy));
+	if (!displaced(pfn, order) && pcpi_likely(shim_slots_put(s, order, pfn)))
 		return;
 	if (high && large)
 		shim_pool_retain(-(int64_t)high);
@@ -312,6 +327,8 @@ static bool extent_intact(uint32_t pfn, uint32_t length, bool touched)
 	size_t bytes = (size_t)length << SHIM_PAGE_SHIFT;
 	size_t look = length <= LOOK_WHOLE_PAGES ? bytes : SHIM_PAGE_BYTES;
 
+	if (shim_hugetlb_any(pfn, pfn + length))
+		return !raw_failed(raw_madvise(at, bytes, MADV_POPULATE_WRITE));
 	if (raw_failed(raw_madvise(at, bytes, MADV_FREE)))
 		return false;
 	if (!touched)

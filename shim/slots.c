@@ -14,7 +14,7 @@ static void shard_empty(struct shim_slots *s)
 	uint32_t pfn;
 
 	while ((pfn = shim_slots_take(s)) != PCPI_NO_PFN) {
-		uint64_t w = shim_head(pfn);
+		uint64_t w = shim_head_taken(pfn);
 
 		if (shim_order(w) >= SHIM_UNIT_ORDER)
 			shim_pool_retain(-(int64_t)shim_high(w));

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "hugetlb.h"
 #include "pool.h"
 #include "raw.h"
 #include "serve.h"
@@ -95,6 +96,32 @@ static void put_class(struct text *t, unsigned order)
 	put(t, "\n");
 }
 
+static void put_hugetlb(struct text *t)
+{
+	static const char *const reasons[] = {
+		[HUGETLB_OPEN] = "open",
+		[HUGETLB_SHORT] = "the pool is too short",
+		[HUGETLB_REFUSED] = "the kernel has no such pages",
+		[HUGETLB_BOUND] = "a control group or cpuset has too few",
+		[HUGETLB_UNSAFE] = "no userfaultfd",
+		[HUGETLB_THREADS] = "several threads, and no userfaultfd",
+		[HUGETLB_FORKED] = "the program has forked",
+		[HUGETLB_OVER] = "nothing is served any more",
+	};
+	/* relaxed: counts, and a state that may change meanwhile. */
+	uint32_t state = pcpi_load_relaxed(&shim_hugetlb.state);
+
+	/* relaxed: the same. */
+	put_line(t, "hugetlb_bytes",
+		 (uint64_t)pcpi_load_relaxed(&shim_hugetlb.units)
+			 << (SHIM_UNIT_ORDER + SHIM_PAGE_SHIFT));
+	put_line(t, "hugetlb_left", pcpi_load_relaxed(&shim_hugetlb.left_units));
+	put_line(t, "hugetlb_kept", pcpi_load_relaxed(&shim_hugetlb.lost_units));
+	put(t, "hugetlb: ");
+	put(t, reasons[state]);
+	put(t, "\n");
+}
+
 static void text_make(struct text *t)
 {
 	struct shim_pool_numbers n;
@@ -107,6 +134,8 @@ static void text_make(struct text *t)
 	put_line(t, "grown_bytes", n.grown_bytes);
 	put_line(t, "kept_bytes", n.retained_bytes);
 	put_line(t, "returned_bytes", n.returned_bytes);
+	if (shim_control.hugetlb)
+		put_hugetlb(t);
 	for (int i = 0; i < SHIM_COUNTERS; i++)
 		/* relaxed: a count. */
 		put_line(t, counter_names[i],

@@ -3,10 +3,11 @@
  * calls.c - a program for the tests of the variables: maps as its arguments say, and
  * prints nothing.
  *
- *	calls [map BYTES | hold COUNT BYTES | raise SIGNAL | fork] ...
+ *	calls [map BYTES | hold COUNT BYTES | quiet BYTES | raise SIGNAL | fork] ...
  *
  *   map     twice, written and unmapped each time
  *   hold    so many at a time, written, then all unmapped
+ *   quiet   maps and writes, which must be next to no page fault
  *   raise   sends itself the signal, which must be handled
  *   fork    the rest is done by a child, too
  */
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,29 @@ static void hold_many(size_t count, size_t bytes)
 	free(p);
 }
 
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+static void write_quietly(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long before = faults();
+
+	if (p == MAP_FAILED)
+		fail("mmap");
+	memset(p, 1, bytes);
+	if (faults() - before > 2) {
+		fprintf(stderr, "%ld page faults\n", faults() - before);
+		exit(1);
+	}
+}
+
 static void child_begin(void)
 {
 	pid_t pid = fork();
@@ -78,6 +103,8 @@ int main(int argc, char **argv)
 			i += 2;
 		} else if (strcmp(argv[i], "raise") == 0 && i + 1 < argc)
 			raise(atoi(argv[++i]));
+		else if (strcmp(argv[i], "quiet") == 0 && i + 1 < argc)
+			write_quietly(strtoul(argv[++i], NULL, 10));
 		else if (strcmp(argv[i], "fork") == 0)
 			child_begin();
 		else

@@ -20,6 +20,7 @@
 
 #include "pool_core.h"
 #include "raw.h"
+#include "slots.h"
 #include "table.h"
 
 enum { PAGE = 4096, BLOCK = 64 * PAGE, RW = PROT_READ | PROT_WRITE };
@@ -331,6 +332,130 @@ Test(fork, extent_is_busy_again)
 	await(pid);
 	shim_head_set(page_of(p), w);
 	parent_goes_on(p);
+}
+
+/* At free pages, which the kernel would map whatever else goes on. */
+static void need_fixed(unsigned char *p, size_t bytes)
+{
+	NEED(is_hole(p) && is_hole(p + bytes - PAGE));
+	NEED(mmap(p + PAGE, PAGE, RW, ANON | MAP_FIXED, -1, 0) == p + PAGE);
+	need_bytes(p + PAGE, 0, PAGE);
+	memset(p + PAGE, 3, PAGE);
+	NEED(mmap(p, bytes, RW, ANON | MAP_FIXED, -1, 0) == p);
+	need_bytes(p, 0, bytes);
+	memset(p, 3, bytes);
+	NEED(munmap(p, bytes) == 0 && is_hole(p));
+}
+
+/* Another thread has just taken an extent out of its slot, or is about to put it there:
+ * the child has no such thread. */
+Test(fork, extent_is_out_of_its_slot)
+{
+	unsigned char *p = map(BLOCK);
+	struct shim_slots *s = NULL;
+	uint32_t pfn = page_of(p);
+	pid_t pid;
+
+	cr_assert_eq(munmap(p, BLOCK), 0);
+	for (unsigned i = 0; i < SHIM_SHARDS && !s; i++)
+		if (shim_slots_take(&shim_slots[6][i]) == pfn)
+			s = &shim_slots[6][i];
+	cr_assert(s);
+	pid = child();
+	if (pid == 0) {
+		need_fixed(p, BLOCK);
+		need_maps();
+		_exit(0);
+	}
+	await(pid);
+	cr_assert(shim_slots_put(s, 6, pfn));
+	cr_assert_eq(munmap(map(BLOCK), BLOCK), 0);
+}
+
+/* The same with a block out of the pool; of a grandchild, too. */
+Test(fork, block_is_out_of_the_pool)
+{
+	unsigned char *p = map(BLOCK);
+	uint32_t pfn = shim_pool_take(SHIM_BASE, 6);
+	uint32_t unit = shim_pool_take(SHIM_HUGE, SHIM_UNIT_ORDER);
+	pid_t pid;
+
+	cr_assert(pfn != PCPI_NO_PFN && unit != PCPI_NO_PFN);
+	pid = child();
+	if (pid == 0) {
+		uint32_t later = shim_pool_take(SHIM_BASE, 6);
+
+		need_fixed((unsigned char *)shim_at(pfn), BLOCK);
+		need_fixed((unsigned char *)shim_at(unit), BLOCK);
+		pid = child();
+		if (pid == 0) {
+			need_fixed((unsigned char *)shim_at(later), BLOCK);
+			need_maps();
+			_exit(0);
+		}
+		await(pid);
+		/* What is on its way here, is so still. */
+		NEED(mmap((void *)shim_at(later), PAGE, RW, ANON | MAP_FIXED,
+			  -1, 0) == MAP_FAILED);
+		_exit(0);
+	}
+	await(pid);
+	shim_pool_give(pfn, 6, 0);
+	shim_pool_give(unit, SHIM_UNIT_ORDER, 0);
+	parent_goes_on(p);
+}
+
+/* Another thread was giving all that is free back for good. */
+static void dissolve_begin(void)
+{
+	shim_pool.state = POOL_GONE;
+	shim_pool.dissolving = 1;
+	shim_range_forget();
+}
+
+static void fork_while_dissolving(bool locked)
+{
+	unsigned char *p = map(BLOCK), *freed = map(BLOCK), *first = map(BLOCK);
+	pid_t pid;
+
+	/* What was unmapped is somebody else's. */
+	cr_assert_eq(munmap(freed, BLOCK), 0);
+	cr_assert_eq(munmap(first, BLOCK), 0);
+	if (first > freed) {
+		unsigned char *other = first;
+
+		first = freed;
+		freed = other;
+	}
+	if (locked)
+		cr_assert(shim_pool_lock());
+	dissolve_begin();
+	shim_pool.lost_at = page_of(first) + BLOCK / PAGE;
+	raw_munmap((uintptr_t)first, BLOCK);
+	cr_assert_eq(mmap(first, BLOCK, RW, ANON | MAP_FIXED, -1, 0), first);
+	memset(first, 5, BLOCK);
+	pid = child();
+	if (pid == 0) {
+		need_free(freed);
+		need_free(freed + BLOCK - PAGE);
+		need_bytes(first, 5, BLOCK);
+		need_changes(p);
+		need_maps();
+		shim_pool_dissolve(true);
+		need_bytes(first, 5, BLOCK);
+		_exit(0);
+	}
+	await(pid);
+}
+
+Test(fork, range_is_dissolved)
+{
+	fork_while_dissolving(false);
+}
+
+Test(fork, range_is_dissolved_under_the_lock)
+{
+	fork_while_dissolving(true);
 }
 
 Test(fork, nothing_is_held)

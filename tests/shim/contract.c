@@ -2,7 +2,8 @@
 /*
  * contract.c - does mmap's family do what the kernel does?
  *
- *   contract [--list] [--only PATTERN] [--allow NAME,...] [--warm] [--nobody]
+ *   contract [--list] [--only PATTERN] [--allow NAME,...] [--warm] [--nobody] [--pool]
+ *            [--log FILE]
  *
  * Runs the probes of the other files (contract.h), each in a child process with an
  * alarm, and prints a line for each:
@@ -15,7 +16,10 @@
  *
  * --only takes a shell pattern.  --warm maps, writes and frees memory here first, so
  * that the children inherit what a preloaded library has made by then; without it the
- * first call in each child is the first of all.  --nobody gives up root before.
+ * first call in each child is the first of all.  --nobody gives up root before.  --pool
+ * takes memory of the kernel's pool of huge pages for what the kernel might have mapped.
+ * --log also writes all lines to a file.  What many rounds or children show is done a
+ * quarter as often as with CONC_WHOLE=1 in the environment.
  * The exit code is 0 when nothing was "not ok", 77 when all was skipped, 2 for a wrong
  * call.
  *
@@ -63,6 +67,7 @@ static struct verdict *verdict;
 static pid_t runner;
 static const char *only, *allowed;
 static bool list, warm, nobody;
+static FILE *log_file;
 static unsigned counts[SKIPPED + 1], known;
 
 /* ---- What a probe says ----------------------------------------------------------- */
@@ -193,23 +198,47 @@ static void check_allowed(void)
 	}
 }
 
+__attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	if (!log_file)
+		return;
+	va_start(args, format);
+	vfprintf(log_file, format, args);
+	va_end(args);
+	fflush(log_file);
+}
+
+static void log_open(const char *path)
+{
+	log_file = fopen(path, "we");
+	if (!log_file) {
+		perror(path);
+		exit(2);
+	}
+}
+
 static void report(const struct probe *p)
 {
 	bool may_fail = is_allowed(p->name);
 
 	if (verdict->state == FAILED && may_fail) {
 		known++;
-		printf("known %s: %s\n", p->name, verdict->text);
+		print("known %s: %s\n", p->name, verdict->text);
 		return;
 	}
 	counts[verdict->state]++;
 	if (verdict->state == PASSED)
-		printf("ok %s%s\n", p->name,
-		       may_fail ? " (allowed to fail)" : "");
+		print("ok %s%s\n", p->name,
+		      may_fail ? " (allowed to fail)" : "");
 	else
-		printf("%s %s: %s\n",
-		       verdict->state == FAILED ? "not ok" : "skip", p->name,
-		       verdict->text);
+		print("%s %s: %s\n",
+		      verdict->state == FAILED ? "not ok" : "skip", p->name,
+		      verdict->text);
 }
 
 static void run_all(void)
@@ -235,7 +264,7 @@ static void usage(const char *wrong)
 	fprintf(stderr,
 		"contract: '%s' is no option, lacks its value, or names no "
 		"probe\nusage: contract [--list] [--only PATTERN] "
-		"[--allow NAME,...] [--warm] [--nobody]\n",
+		"[--allow NAME,...] [--warm] [--nobody] [--pool] [--log FILE]\n",
 		wrong);
 	exit(2);
 }
@@ -277,10 +306,14 @@ static void options_read(int argc, char **argv)
 			warm = true;
 		else if (strcmp(argv[i], "--nobody") == 0)
 			nobody = true;
+		else if (strcmp(argv[i], "--pool") == 0)
+			setenv(POOL_ALLOWED, "1", 1);
 		else if (more && strcmp(argv[i], "--only") == 0)
 			only = argv[++i];
 		else if (more && strcmp(argv[i], "--allow") == 0)
 			allowed = argv[++i];
+		else if (more && strcmp(argv[i], "--log") == 0)
+			log_open(argv[++i]);
 		else if (more && strcmp(argv[i], "--helper") == 0)
 			exit(helper_main(argv[i + 1]));
 		else
@@ -296,8 +329,8 @@ static int summary(void)
 	if (ran + counts[SKIPPED] == 0)
 		usage(only);
 	if (!list)
-		printf("contract: %u ok, %u not ok, %u known, %u skipped\n",
-		       counts[PASSED], counts[FAILED], known, counts[SKIPPED]);
+		print("contract: %u ok, %u not ok, %u known, %u skipped\n",
+		      counts[PASSED], counts[FAILED], known, counts[SKIPPED]);
 	if (ran == 0)
 		return 77;
 	return counts[FAILED] != 0;

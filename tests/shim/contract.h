@@ -113,6 +113,9 @@ unsigned char *map_soiled(size_t bytes); /* all of it written with SOIL */
 void expect_zero(const void *p, size_t bytes, const char *what);
 void expect_bytes(const void *p, size_t bytes, unsigned char value,
 		  const char *what);
+/* In the environment: memory may be from the kernel's pool of huge pages. */
+#define POOL_ALLOWED "CONTRACT_POOL"
+
 /* Some mappings of that size: zero, rw-, anonymous, no odd flags, writable. */
 void expect_clean(size_t bytes);
 
@@ -149,6 +152,9 @@ long status_kib(const char *field);
 const char *maps_mode(const void *p);
 /* The last column of maps. */
 bool maps_name_is(const void *p, const char *name);
+
+/* A quarter of so many times; all of them with CONC_WHOLE in the environment. */
+unsigned scaled(unsigned times);
 
 /* ---- Processes ------------------------------------------------------------------ */
 

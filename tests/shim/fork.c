@@ -256,7 +256,7 @@ static void child_churns(void)
 {
 	unsigned random = (unsigned)getpid();
 
-	for (unsigned i = 0; i < 40; i++)
+	for (unsigned i = 0; i < scaled(40); i++)
 		if (!churn_round(&random))
 			probe_fail("a child's round: seen: old bytes or a "
 				   "refusal; the kernel: zero");
@@ -266,7 +266,7 @@ static void child_churns(void)
 static void rule14_fork_among_threads(void)
 {
 	churn_start(8);
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < scaled(40); i++) {
 		pid_t pid = fork();
 
 		if (pid == 0)
@@ -300,7 +300,7 @@ static void child_changes(unsigned char *p, size_t bytes)
 static void rule14_changes_among_threads(void)
 {
 	churn_start(8);
-	for (unsigned i = 0; i < 80; i++) {
+	for (unsigned i = 0; i < scaled(84); i++) {
 		size_t bytes = 64 * KIB << i % 7;
 		unsigned char *p = map(bytes);
 		pid_t pid;
@@ -321,7 +321,7 @@ static void rule14_changes_among_threads(void)
 static void rule14_raw_clone_among_threads(void)
 {
 	churn_start(8);
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < scaled(40); i++) {
 		pid_t pid = (pid_t)direct_fork();
 
 		if (pid == 0)
@@ -337,7 +337,7 @@ static void rule14_raw_clone_among_threads(void)
 
 static void rule14_raw_clone_alone(void)
 {
-	for (unsigned i = 0; i < 20; i++) {
+	for (unsigned i = 0; i < scaled(20); i++) {
 		unsigned char *p = map_soiled(MIB);
 		pid_t pid = (pid_t)direct_fork();
 
@@ -357,7 +357,7 @@ static void rule14_raw_clone_alone(void)
 
 static void *forks(void *arg)
 {
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < scaled(12); i++) {
 		pid_t pid = fork();
 
 		if (pid == 0)
@@ -387,7 +387,7 @@ static char *true_argv[] = {true_path, NULL};
 static void rule14_vfork_among_threads(void)
 {
 	churn_start(8);
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < scaled(40); i++) {
 		pid_t pid = vfork();
 
 		if (pid == 0) {
@@ -402,7 +402,7 @@ static void rule14_vfork_among_threads(void)
 static void rule14_spawn_among_threads(void)
 {
 	churn_start(8);
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < scaled(40); i++) {
 		pid_t pid;
 
 		if (posix_spawn(&pid, true_path, NULL, NULL, true_argv,

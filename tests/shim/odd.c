@@ -270,7 +270,7 @@ static void *set_key(void *arg)
 static void rule15_thread_destructors(void)
 {
 	EXPECT(pthread_key_create(&key, key_destructor) == 0);
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < scaled(12); i++) {
 		pthread_t thread;
 
 		EXPECT(pthread_create(&thread, NULL, set_key, NULL) == 0);

@@ -33,7 +33,7 @@ static void rule07_middle(void)
 static void rule07_head_and_tail_trims(void)
 {
 	for (size_t bytes = 64 * KIB; bytes <= 4 * MIB; bytes *= 4) {
-		for (unsigned i = 0; i < 20; i++) {
+		for (unsigned i = 0; i < scaled(20); i++) {
 			unsigned char *p = map_reused(2 * bytes - PAGE), *q;
 
 			q = (unsigned char *)(((uintptr_t)p + bytes - 1) &

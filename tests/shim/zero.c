@@ -165,7 +165,7 @@ static void rule01_random_sizes(void)
 	static struct slot slots[SLOTS];
 	unsigned random = 1;
 
-	for (unsigned step = 0; step < 4000; step++) {
+	for (unsigned step = 0; step < scaled(4000); step++) {
 		struct slot *s = &slots[draw(&random, SLOTS)];
 
 		if (s->p) {
@@ -193,7 +193,7 @@ static void *soil_elsewhere(void *p)
 
 static void rule01_freed_by_another_thread(void)
 {
-	for (unsigned round = 0; round < 20; round++) {
+	for (unsigned round = 0; round < scaled(20); round++) {
 		unsigned char *p = map(MIB);
 		pthread_t thread;
 
@@ -208,7 +208,7 @@ static void rule01_eight_threads(void)
 	unsigned random = 99;
 
 	churn_start(8);
-	for (unsigned round = 0; round < 1000; round++)
+	for (unsigned round = 0; round < scaled(1000); round++)
 		EXPECT(churn_round(&random));
 	churn_stop();
 }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hugetlb_leave.c - a unit of the pool of huge pages becomes other memory with the
+ * same contents.
+ *
+ *   copy      to memory beside the range, by a call that says so when a page can't be
+ *             read (it isn't there any more, or was taken for a parent's copy)
+ *   replace   one mremap() onto the unit: each access finds the one or the other
+ *
+ * What another thread writes between the two would be lost.  So the unit is protected
+ * from writes by userfaultfd, which makes the writer wait in the kernel; closing the
+ * descriptor lets it go on, on the new memory.  That needs no other thread, no signal
+ * and no handler.  An ordinary user may only hold up writes of programs, not of system
+ * calls, which are refused with EFAULT for that moment; so with more threads than one
+ * no new memory comes from the pool there (hugetlb.c).
+ *
+ * A program that has one thread needs none of that, and its descriptors may all be
+ * taken: how many threads there are is asked of /proc.
+ *
+ * Failure: the unit stays as it is, and is counted.
+ * Limit: what a device or an asynchronous operation writes to the pages meanwhile.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "hugetlb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include "bits.h"
+#include "mem.h"
+#include "raw.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+
+#define UNIT_BYTES ((size_t)SHIM_UNIT_PAGES << SHIM_PAGE_SHIFT)
+
+/* ---- Who else writes ----------------------------------------------------- */
+
+/* The 20th field of /proc/self/stat is the number of threads; the second may have
+ * anything in it, also spaces, and ends with the last bracket. */
+static bool threads_one(const char *text, long n)
+{
+	int field = 2;
+	long at = n;
+
+	while (at > 0 && text[at - 1] != ')')
+		at--;
+	for (; at > 0 && at < n && field < 20; at++)
+		field += text[at] == ' ';
+	return at > 0 && at + 1 < n && text[at] == '1' && text[at + 1] == ' ';
+}
+
+static bool alone(void)
+{
+	char text[1024];
+	long fd = raw6(SYS_openat, AT_FDCWD, (long)"/proc/self/stat",
+		       O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n;
+
+	if (raw_failed(fd))
+		return false;
+	n = raw6(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
+	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
+	return !raw_failed(n) && threads_one(text, n);
+}
+
+/* A descriptor by which writes can be held up; negative: none. */
+static long holder_open(bool kernel_mode)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
+	};
+	long flags = O_CLOEXEC | O_NONBLOCK |
+		     (kernel_mode ? 0 : UFFD_USER_MODE_ONLY);
+	long fd = raw6(SYS_userfaultfd, flags, 0, 0, 0, 0, 0);
+
+	if (raw_failed(fd))
+		return fd;
+	if (!raw_failed(
+		    raw6(SYS_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0, 0)))
+		return fd;
+	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
+	return -1;
+}
+
+bool shim_hugetlb_can_hold(bool kernel_mode)
+{
+	long fd = holder_open(kernel_mode);
+
+	if (raw_failed(fd))
+		return false;
+	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
+	return true;
+}
+
+/* Writes to the unit wait until the descriptor is closed. */
+static bool writes_hold(long fd, uintptr_t at)
+{
+	struct uffdio_register area = {
+		.range = {.start = at, .len = UNIT_BYTES},
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+	struct uffdio_writeprotect protect = {
+		.range = {.start = at, .len = UNIT_BYTES},
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+
+	return !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_REGISTER,
+				(long)&area, 0, 0, 0)) &&
+	       !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_WRITEPROTECT,
+				(long)&protect, 0, 0, 0));
+}
+
+/* ---- Copying ------------------------------------------------------------- */
+
+static bool unit_copy(uintptr_t to, uintptr_t from)
+{
+	struct iovec source = {(void *)from, UNIT_BYTES};
+	struct iovec target = {(void *)to, UNIT_BYTES};
+	long pid = raw6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	long r = raw6(SYS_process_vm_readv, pid, (long)&target, 1,
+		      (long)&source, 1, 0);
+
+	if (r != -ENOSYS && r != -EPERM)
+		return r == (long)UNIT_BYTES;
+	/* A filter of system calls refuses it. */
+	shim_copy((void *)to, (void *)from, UNIT_BYTES);
+	return true;
+}
+
+/* A copy of the unit takes its place. */
+static bool unit_replace(uintptr_t at)
+{
+	long area = raw_mmap(0, 2 * UNIT_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uintptr_t copy;
+	bool done;
+
+	if (raw_failed(area))
+		return false;
+	copy = pcpi_round_up((uintptr_t)area, UNIT_BYTES);
+	raw_madvise(copy, UNIT_BYTES, MADV_HUGEPAGE);
+	done = unit_copy(copy, at) &&
+	       !raw_failed(raw_mremap(copy, UNIT_BYTES, UNIT_BYTES,
+				      MREMAP_MAYMOVE | MREMAP_FIXED, at));
+	if (copy > (uintptr_t)area)
+		raw_munmap((uintptr_t)area, copy - (uintptr_t)area);
+	if (!done)
+		raw_munmap(copy, UNIT_BYTES);
+	raw_munmap(copy + UNIT_BYTES, (uintptr_t)area + UNIT_BYTES - copy);
+	return done;
+}
+
+static bool unit_replace_held(uintptr_t at)
+{
+	long fd = holder_open(true);
+	bool done;
+
+	if (raw_failed(fd))
+		fd = holder_open(false);
+	if (raw_failed(fd))
+		return false;
+	done = writes_hold(fd, at) && unit_replace(at);
+	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
+	return done;
+}
+
+bool shim_hugetlb_unit_leave(uint32_t unit)
+{
+	uintptr_t at = shim_at(unit << SHIM_UNIT_ORDER);
+	bool done = alone() ? unit_replace(at) : unit_replace_held(at);
+
+	pcpi_counter_inc(done ? &shim_hugetlb.left_units
+			      : &shim_hugetlb.lost_units);
+	return done;
+}
