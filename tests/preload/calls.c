@@ -3,12 +3,14 @@
  * calls.c - a program for the tests of the variables: maps as its arguments say, and
  * prints nothing.
  *
- *	calls [map BYTES | hold COUNT BYTES | raise SIGNAL | fork] ...
+ *	calls [map BYTES | hold COUNT BYTES | raise SIGNAL | fork | retitle] ...
  *
  *   map     twice, written and unmapped each time
  *   hold    so many at a time, written, then all unmapped
  *   raise   sends itself the signal, which must be handled
  *   fork    the rest is done by a child, too
+ *   retitle takes its environment's memory for something else, as a server does that
+ *           shows a title in ps
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -67,6 +69,12 @@ static void child_begin(void)
 		exit(1);
 }
 
+static void environment_overwrite(void)
+{
+	for (char **e = environ; *e; e++)
+		memset(*e, 0, strlen(*e));
+}
+
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -80,6 +88,8 @@ int main(int argc, char **argv)
 			raise(atoi(argv[++i]));
 		else if (strcmp(argv[i], "fork") == 0)
 			child_begin();
+		else if (strcmp(argv[i], "retitle") == 0)
+			environment_overwrite();
 		else
 			return 2;
 	}
