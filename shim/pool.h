@@ -109,6 +109,10 @@ enum shim_zone_id shim_pool_zone(uint32_t pfn);
 /* New memory for the pages, whatever was mapped there: 0 or a negative errno. */
 long shim_pool_renew(uint32_t first, uint32_t end);
 
+/* May a block there be several areas to the kernel, which then moves none of it?  Only
+ * in a child of fork(); renewing the block makes it one. */
+bool shim_pool_in_pieces(uint32_t pfn);
+
 /* Gives free memory back to the kernel, until `keep` pages are left with some. */
 void shim_pool_trim(uint64_t keep);
 

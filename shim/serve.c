@@ -161,7 +161,12 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
 
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	dirty = block_clean(pfn, order, cold);
+	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn))) {
+		dirty = block_clean(pfn, order, true);
+		shim_pool_renew(pfn, pfn + (UINT32_C(1) << order));
+	} else {
+		dirty = block_clean(pfn, order, cold);
+	}
 	*word = shim_word(SHIM_LIVE, order, length, 0);
 	if (!dirty)
 		*word |= cold_flag(pfn, order);
