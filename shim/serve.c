@@ -345,6 +345,18 @@ static PCPI_COLD void extent_lost(uint32_t pfn, unsigned order)
 	shim_pool_dissolve(true);
 }
 
+/* The extent is BUSY.  A name that doesn't go is a trace like any other. */
+static PCPI_COLD bool name_clear(uint32_t pfn, uint64_t w)
+{
+	size_t bytes = (size_t)SHIM_PAGE_BYTES << shim_order(w);
+	long r = raw6(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME,
+		      (long)shim_at(pfn), (long)bytes, 0, 0);
+
+	if (raw_failed(r))
+		shim_head_set(pfn, shim_live(w) | SHIM_TAINTED);
+	return !raw_failed(r);
+}
+
 bool shim_take_back(uint32_t pfn, uint64_t pages)
 {
 	uint64_t w = shim_head(pfn);
@@ -358,6 +370,8 @@ bool shim_take_back(uint32_t pfn, uint64_t pages)
 	/* pairs with shim_head_set(). */
 	if (!pcpi_cas_acq_rel(&shim_range.heads[pfn], &w,
 			      shim_busy(w, shim_range.copy)))
+		return false;
+	if (pcpi_unlikely(w & SHIM_NAMED) && !name_clear(pfn, w))
 		return false;
 	if (w & SHIM_COLD)
 		extent_measure(pfn, w);
