@@ -23,8 +23,8 @@ class Script(Program):
 
 class Php(Script):
     name, package, touches = "php", "php-cli", "served"
-    rounds = 10
-    about = "arrays and strings that live as long as a request"
+    rounds = 25
+    about = "large arrays and strings that live for some milliseconds"
 
     def prepare(self):
         php = found("php", self.package)
@@ -92,7 +92,7 @@ class Ruby(Script):
 
 class Jemalloc(Program):
     name, package, touches = "jemalloc", "libjemalloc2", "served"
-    operations = 30000
+    operations = 8000
     about = "four threads that allocate, write, check and free, linked with jemalloc"
 
     def prepare(self):

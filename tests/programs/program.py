@@ -6,6 +6,7 @@
                mappings, "advised" when it asked for huge pages, "loaded" when the
                program maps nothing that comes to it
     same       whether each run says the same, so that both ways can be compared
+    warm_mib   memory that a run touches, at most, about
     prepare()  finds the programs, or says what is Absent; makes the input, of fixed
                seeds, once for all runs, in `input`
     run()      one run in a session: what is measured, and the checks of its output;
@@ -25,6 +26,7 @@ class Program:
     name = package = ""
     touches = "loaded"
     same = True
+    warm_mib = 256
     about = ""
 
     def __init__(self, folder, compiler):

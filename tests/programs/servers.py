@@ -108,6 +108,7 @@ class RedisServer(Program):
 class RedisSet(RedisServer):
     name = "redis"
     about = "100 KB SET by redis-benchmark, each to a key of its own"
+    warm_mib = 768
     bytes, number, keys = 100000, 4000, 10**9
 
     def run(self, session):
