@@ -23,7 +23,7 @@ class Script(Program):
 
 class Php(Script):
     name, package, touches = "php", "php-cli", "served"
-    rounds = 25
+    rounds = 12
     about = "large arrays and strings that live for some milliseconds"
 
     def prepare(self):
@@ -92,7 +92,7 @@ class Ruby(Script):
 
 class Jemalloc(Program):
     name, package, touches = "jemalloc", "libjemalloc2", "served"
-    operations = 8000
+    operations = 4000
     about = "four threads that allocate, write, check and free, linked with jemalloc"
 
     def prepare(self):

@@ -52,7 +52,7 @@ def c_source(functions):
 
 
 class Compiler(Program):
-    functions = 400
+    functions = 150
     about = "a generated file of C"
 
     def prepare(self):
