@@ -23,7 +23,7 @@ class Script(Program):
 
 class Php(Script):
     name, package, touches = "php", "php-cli", "served"
-    rounds = 12
+    rounds = 15
     about = "large arrays and strings that live for some milliseconds"
 
     def prepare(self):
@@ -63,8 +63,8 @@ class JavaG1(Java):
 
 class Node(Script):
     name, package, touches = "node", "nodejs", "advised"
-    rounds = 14
-    about = "objects, JSON, buffers"
+    rounds = 5
+    about = "objects, JSON, large arrays"
 
     def prepare(self):
         self.argv = [found("node", self.package), source("churn.js")]
@@ -72,8 +72,8 @@ class Node(Script):
 
 class Python(Script):
     name, package, touches = "python3", "python3", "served"
-    rounds = 8
-    about = "lists, dictionaries, strings"
+    rounds = 5
+    about = "lists of many objects"
 
     def prepare(self):
         path = "/usr/bin/python3"
@@ -83,7 +83,7 @@ class Python(Script):
 
 class Ruby(Script):
     name, package, touches = "ruby", "ruby", "served"
-    rounds = 6
+    rounds = 4
     about = "arrays, hashes, strings"
 
     def prepare(self):

@@ -15,25 +15,27 @@ function fail($text)
 
 function numbers_check($round, $numbers)
 {
-	$doubled = array_map(fn($n) => $n * 2, $numbers);
-	for ($i = 0; $i < count($numbers); $i += 1000) {
-		if ($doubled[$i] !== ($i + $round) * 2) {
+	$last = count($numbers) - 1;
+	$back = array_reverse($numbers);
+	$twice = array_merge($back, $numbers);
+	for ($i = 0; $i <= $last; $i += 100) {
+		if ($back[$last - $i] !== $i + $round || $twice[$last + 1 + $i] !== $i + $round) {
 			fail("round $round: number $i");
 		}
 	}
-	return array_sum($doubled);
+	return array_sum($twice);
 }
 
 function text_check($round, $numbers)
 {
-	$text = implode("\n", $numbers);
+	$text = implode("\n", array_slice($numbers, 0, 60000));
 	$lines = explode("\n", $text);
-	for ($i = 0; $i < count($numbers); $i += 100) {
+	for ($i = 0; $i < count($lines); $i += 100) {
 		if ($lines[$i] !== (string)($i + $round)) {
 			fail("round $round: line $i");
 		}
 	}
-	return crc32($text);
+	return crc32(strrev(str_repeat($text, 8)));
 }
 
 $rounds = (int)$argv[1];
