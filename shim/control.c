@@ -36,6 +36,8 @@ struct shim_control shim_control = {
 
 static const char prefix[] = "PCPA_PRELOAD_";
 static bool strict, named = true, refused;
+/* A copy: servers write titles for ps over the environment they began with. */
+static char stats_name[1024];
 
 /* ---- Words on standard error --------------------------------------------- */
 
@@ -210,7 +212,14 @@ static const char *take_retain(const char *v)
 
 static const char *take_stats(const char *v)
 {
-	shim_control.stats = *v ? v : NULL;
+	size_t size = strlen(v) + 1;
+
+	if (size > sizeof(stats_name)) {
+		refuse("STATS", "the name is too long");
+		return NULL;
+	}
+	memcpy(stats_name, v, size);
+	shim_control.stats = *v ? stats_name : NULL;
 	return NULL;
 }
 

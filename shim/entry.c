@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,10 +25,6 @@
 #include "raw.h"
 
 #define EXPORT PCPI_EXPORT
-
-#ifndef PR_SET_VMA
-#define PR_SET_VMA 0x53564d41
-#endif
 
 static inline long result(long r)
 {
@@ -214,11 +209,8 @@ static void filter_expect(void)
 
 static long process_control(const long a[6])
 {
-	long args[6] = {a[2], a[3]};
-
-	/* A name for a part of memory, which stays with it. */
 	if (a[0] == PR_SET_VMA)
-		shim_trace_left((uintptr_t)args[0], (size_t)args[1]);
+		return shim_name(a);
 	if (a[0] == PR_SET_THP_DISABLE)
 		shim_pool_drop();
 	if (a[0] == PR_SET_SECCOMP)

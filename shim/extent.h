@@ -5,8 +5,8 @@
  * An extent is a naturally aligned power of two of pages of the reserved range.  Its
  * word is the one of its first page:
  *
- *     63             44 43        28 27       12 11   8 7   5  4  3 2    0
- *    |  copy           | high       | length    | order |   | C | T | kind |
+ *     63             44 43        28 27       12 11   8   5   4   3 2    0
+ *    |  copy           | high       | length    | order | N | C | T | kind |
  *
  *   kind    NONE    no extent begins here
  *           LIVE    the program has it
@@ -18,6 +18,7 @@
  *           so its pages are replaced before anybody else gets them
  *   C       cold: it was handed out without memory, so what is resident when it is
  *           freed was touched
+ *   N       named: the program gave its mapping a name, which goes when it is freed
  *   order   it has 2^order pages
  *   length  pages of the program's mapping, which begins with the extent
  *   high    pages that may hold something else than zeros, counted from the first,
@@ -55,6 +56,7 @@ enum shim_kind {
 #define SHIM_KIND UINT64_C(7)
 #define SHIM_TAINTED UINT64_C(8)
 #define SHIM_COLD UINT64_C(16)
+#define SHIM_NAMED UINT64_C(32)
 
 PCPI_INLINE uint64_t shim_word(enum shim_kind kind, unsigned order,
 			       uint32_t length, uint32_t high)

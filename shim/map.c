@@ -329,6 +329,21 @@ void shim_limit_set(int resource, uint64_t soft)
 		shim_pool_dissolve(true);
 }
 
+long shim_name(const long a[6])
+{
+	long r = raw_call(SYS_prctl, a);
+	uint32_t first;
+	struct cut c;
+
+	/* Refused as a whole: many kernels are built without names. */
+	if (r == -EINVAL || !cut_make(&c, (uintptr_t)a[2], (size_t)a[3]))
+		return r;
+	first = shim_pfn(c.from);
+	shim_range_name(first,
+			first + (uint32_t)((c.to - c.from) >> SHIM_PAGE_SHIFT));
+	return r;
+}
+
 void shim_trace_left(uintptr_t at, size_t bytes)
 {
 	uintptr_t from = pcpi_round_down(at, SHIM_PAGE_BYTES);

@@ -30,6 +30,9 @@ long shim_ranged(long number, const long args[6], enum shim_effect effect,
 /* Limits and locks that what we keep would be in the way of. */
 void shim_limit_set(int resource, uint64_t soft);
 
+/* prctl(PR_SET_VMA): the kernel names memory, of ours until it is freed. */
+long shim_name(const long args[6]);
+
 /* Something that outlives the call knows these pages, wherever they are. */
 void shim_trace_left(uintptr_t at, size_t bytes);
 

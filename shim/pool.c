@@ -442,6 +442,32 @@ bool shim_pool_claim(uint32_t first, uint32_t end)
 	return false;
 }
 
+/* Of which windows (64 GiB at most, pool_range.c) a copy of the range has parts that
+ * don't merge with what it copied: the kernel keeps areas apart that came through a fork
+ * and new ones. */
+static uint8_t window_pieces[((size_t)1 << 36) >> SHIM_PAGE_SHIFT >>
+			     SHIM_MAX_ORDER];
+
+bool shim_pool_in_pieces(uint32_t pfn)
+{
+	/* relaxed: set before the pages are free. */
+	return pcpi_load_relaxed(&window_pieces[pfn / SHIM_WINDOW_PAGES]);
+}
+
+static void pieces_note(uint32_t first, uint32_t end)
+{
+	/* relaxed: changes only between threads. */
+	if (!pcpi_load_relaxed(&shim_range.copy))
+		return;
+	for (; first < end; first += SHIM_WINDOW_PAGES)
+		/* relaxed: who gives the pages back publishes it. */
+		pcpi_store_relaxed(&window_pieces[first / SHIM_WINDOW_PAGES],
+				   (uint8_t)1);
+	/* relaxed: the same. */
+	pcpi_store_relaxed(&window_pieces[(end - 1) / SHIM_WINDOW_PAGES],
+			   (uint8_t)1);
+}
+
 long shim_pool_renew(uint32_t first, uint32_t end)
 {
 	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
@@ -452,6 +478,7 @@ long shim_pool_renew(uint32_t first, uint32_t end)
 
 	if (raw_failed(r))
 		return r;
+	pieces_note(first, end);
 	if (huge)
 		raw_madvise(shim_at(first), bytes, MADV_HUGEPAGE);
 	return 0;

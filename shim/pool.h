@@ -119,6 +119,10 @@ long shim_pool_renew(uint32_t first, uint32_t end);
 /* Gives what is free and from the pool of huge pages back. */
 void shim_pool_return_hugetlb(void);
 
+/* May a block there be several areas to the kernel, which then moves none of it?  Only
+ * in a child of fork(); renewing the block makes it one. */
+bool shim_pool_in_pieces(uint32_t pfn);
+
 /* Gives free memory back to the kernel, until `keep` pages are left with some. */
 void shim_pool_trim(uint64_t keep);
 

@@ -79,6 +79,34 @@ void shim_range_taint(uint32_t first, uint32_t end)
 	extents_walk(first, end, taint_each);
 }
 
+/* A name of a part makes two areas. */
+void shim_range_name(uint32_t first, uint32_t end)
+{
+	for (uint32_t at = first; at < end;) {
+		uint32_t head = shim_extent_of(at);
+		uint64_t w;
+
+		if (head == PCPI_NO_PFN) {
+			at++;
+			continue;
+		}
+		w = shim_head(head);
+		if (at == head && end - head >= shim_length(w))
+			shim_extent_mark(head, SHIM_NAMED);
+		else
+			shim_range_taint(at, at + 1);
+		at = head + (UINT32_C(1) << shim_order(w));
+	}
+}
+
+bool shim_range_named(uint32_t first, uint32_t end)
+{
+	uint32_t head = shim_extent_of(first);
+
+	return head != PCPI_NO_PFN && first < end &&
+	       (shim_head(head) & SHIM_NAMED);
+}
+
 bool shim_range_plain(uint32_t first, uint32_t end)
 {
 	for (uint32_t at = first; at < end;) {
@@ -215,7 +243,7 @@ static long extent_unmap(uint32_t head, uint32_t first, uint32_t end,
 		return 0;
 	if (any_outside(head, w, first, end))
 		return part_unmap(head, w, first, end);
-	if (w & SHIM_TAINTED)
+	if (w & (SHIM_TAINTED | SHIM_NAMED))
 		return batch_add(b, head, UINT32_C(1) << shim_order(w));
 	shim_release(head, shim_order(w),
 		     pcpi_max(shim_high(w), shim_length(w)));
@@ -357,7 +385,7 @@ static bool extent_resize(uint32_t head, uint64_t w, uint32_t end,
 {
 	uint32_t length = shim_length(w), high;
 
-	if ((w & SHIM_TAINTED) || head + length != end ||
+	if ((w & (SHIM_TAINTED | SHIM_NAMED)) || head + length != end ||
 	    pages > UINT64_C(1) << shim_order(w)) {
 		shim_head_set(head, w);
 		return false;

@@ -22,7 +22,13 @@ bool shim_range_any_mapped(uint32_t first, uint32_t end);
 /* The pages' attributes are about to change in a way that outlives the call. */
 void shim_range_taint(uint32_t first, uint32_t end);
 
-/* Has no page's mapping been changed so far? */
+/* The pages have got a name. */
+void shim_range_name(uint32_t first, uint32_t end);
+
+/* Has the mapping that the first page is part of a name? */
+bool shim_range_named(uint32_t first, uint32_t end);
+
+/* Has no page's mapping been changed so far, names aside? */
 bool shim_range_plain(uint32_t first, uint32_t end);
 
 /* madvise(). */

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* Values of the kernel's interface that older headers lack. */
@@ -39,6 +40,10 @@
 #endif
 #ifndef SYS_set_mempolicy_home_node
 #define SYS_set_mempolicy_home_node 450
+#endif
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
 #endif
 #ifndef SYS_mseal
 #define SYS_mseal 462

@@ -132,7 +132,8 @@ static long move(const struct remap *m)
 	long r;
 
 	if (!(m->flags & MREMAP_FIXED) && m->pages < COPY_MAX_PAGES &&
-	    shim_range_plain(m->first, m->end))
+	    shim_range_plain(m->first, m->end) &&
+	    !shim_range_named(m->first, m->end))
 		return move_copy(m);
 	shim_hugetlb_leave(m->first, m->end);
 	r = move_away(m);

@@ -168,7 +168,12 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
 		pfn = shim_pool_take(zone, order);
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	dirty = block_clean(pfn, order, cold);
+	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn))) {
+		dirty = block_clean(pfn, order, true);
+		shim_pool_renew(pfn, pfn + (UINT32_C(1) << order));
+	} else {
+		dirty = block_clean(pfn, order, cold);
+	}
 	*word = shim_word(SHIM_LIVE, order, length, 0);
 	if (!dirty)
 		*word |= cold_flag(pfn, order);
@@ -357,6 +362,18 @@ static PCPI_COLD void extent_lost(uint32_t pfn, unsigned order)
 	shim_pool_dissolve(true);
 }
 
+/* The extent is BUSY.  A name that doesn't go is a trace like any other. */
+static PCPI_COLD bool name_clear(uint32_t pfn, uint64_t w)
+{
+	size_t bytes = (size_t)SHIM_PAGE_BYTES << shim_order(w);
+	long r = raw6(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME,
+		      (long)shim_at(pfn), (long)bytes, 0, 0);
+
+	if (raw_failed(r))
+		shim_head_set(pfn, shim_live(w) | SHIM_TAINTED);
+	return !raw_failed(r);
+}
+
 bool shim_take_back(uint32_t pfn, uint64_t pages)
 {
 	uint64_t w = shim_head(pfn);
@@ -370,6 +387,8 @@ bool shim_take_back(uint32_t pfn, uint64_t pages)
 	/* pairs with shim_head_set(). */
 	if (!pcpi_cas_acq_rel(&shim_range.heads[pfn], &w,
 			      shim_busy(w, shim_range.copy)))
+		return false;
+	if (pcpi_unlikely(w & SHIM_NAMED) && !name_clear(pfn, w))
 		return false;
 	if (w & SHIM_COLD)
 		extent_measure(pfn, w);

@@ -66,15 +66,20 @@ PCPI_INLINE bool shim_page_mapped(uint32_t head, uint64_t w, uint32_t pfn)
 	return within != flip;
 }
 
-/* Sets TAINTED, which stays until the extent is freed. */
-static inline void shim_extent_taint(uint32_t head)
+/* Sets TAINTED or NAMED, which stays until the extent is freed. */
+static inline void shim_extent_mark(uint32_t head, uint64_t mark)
 {
 	uint64_t w = shim_head(head);
 
 	/* pairs with shim_head(). */
-	while (shim_held(w) && !(w & SHIM_TAINTED) &&
-	       !pcpi_cas_acq_rel(&shim_range.heads[head], &w, w | SHIM_TAINTED))
+	while (shim_held(w) && !(w & mark) &&
+	       !pcpi_cas_acq_rel(&shim_range.heads[head], &w, w | mark))
 		;
+}
+
+static inline void shim_extent_taint(uint32_t head)
+{
+	shim_extent_mark(head, SHIM_TAINTED);
 }
 
 /*

@@ -5,6 +5,7 @@ import base64
 import os
 from html import escape
 
+import preload
 import tables
 import words
 
@@ -324,6 +325,16 @@ def experiments(r, shown):
     return out
 
 
+def preload_section(r, shown):
+    out = f"<p>{escape(preload.HOW_TO_READ)}</p>\n" + pictures(shown.get("preload", []))
+    out += table(*preload.table(r.preload))
+    slower = ", ".join(preload.slower(r.preload))
+    out += f"<p>Slower than ×{preload.SLOWER}, interval and all: {escape(slower or 'none')}."
+    out += "</p>\n"
+    missing = preload.absent(r.preload)
+    return out + (warn("Programs that are absent:", missing) if missing else "")
+
+
 def definitions(pairs):
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in pairs)
     return f'<dl class="facts">{items}</dl>\n'
@@ -352,6 +363,8 @@ def sections(r, shown, compare):
     if r.replay:
         body = pictures(shown.get("replay", [])) + table(*tables.replay(r.replay))
         yield "replay", "Packet replay", body
+    if r.preload:
+        yield "preload", "The preload library", preload_section(r, shown)
     if r.workloads:
         body = table(*tables.discards(r))
         trips = tables.round_trips(r)

@@ -13,6 +13,7 @@ import os
 import sys
 
 import page
+import preload
 import results
 import tables
 import words
@@ -57,6 +58,8 @@ def pictures(r, folder):
     for name in ("rings", "sweep"):
         if name in r.experiments:
             d.draw(name, getattr(curves, name), r.experiments[name])
+    if preload.measured(r.preload):
+        d.draw("preload", preload.pictures, preload.measured(r.preload))
     if r.replay:
         backends = r.replay["backends"]
         style = words.styles(b["backend"] for b in backends)
@@ -112,6 +115,9 @@ def all_text(r, notes):
         parts.append(f"{name}\n" + tables.text(*tables.experiment(name, lines)))
     if r.replay:
         parts.append("replay\n" + tables.text(*tables.replay(r.replay)))
+    if r.preload:
+        parts.append("preload library\n" + tables.text(*preload.table(r.preload)))
+        parts += [f"absent: {text}\n" for text in preload.absent(r.preload)]
     trips = tables.round_trips(r)
     if trips[1]:
         parts.append(tables.text(*trips))
@@ -140,6 +146,9 @@ def main(arguments):
     drawn = pictures(r, folder)
     write(folder, "report.html", page.html(r, drawn.shown, drawn.notes, compare_read(folder)))
     write(folder, "tables.txt", all_text(r, drawn.notes))
+    if preload.measured(r.preload):
+        write(folder, "preload.md", preload.markdown(r.preload))
+        sys.stdout.write(tables.text(*preload.table(r.preload)))
     sys.stdout.write(summary_text(r))
     for message in r.bad + drawn.notes:
         print(f"report: {message}", file=sys.stderr)

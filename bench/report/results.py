@@ -35,6 +35,7 @@ class Results:
         self.missing = {}  # allocator: line
         self.experiments = {}  # name: lines
         self.replay = None
+        self.preload = []  # lines
         self.facts = {}  # name: the different values found
         self.bad = []  # messages
         self.steps = []  # (name, status, seconds, message)
@@ -120,6 +121,30 @@ def experiment_add(r, line):
     r.experiments.setdefault(text_of(line, "experiment"), []).append(line)
 
 
+def preload_add(r, line):
+    """A program that is absent, or what it took in each way."""
+    text_of(line, "preload")
+    if "absent" in line:
+        text_of(line, "absent")
+        r.preload.append(line)
+        return
+    text_of(line, "unit")
+    ways = line.get("ways")
+    if not isinstance(ways, dict) or not {"kernel", "preload"} <= set(ways):
+        raise BadLine('"ways" has no "kernel" and "preload"')
+    for way, kinds in ways.items():
+        if not isinstance(kinds, dict) or "wall" not in kinds:
+            raise BadLine(f'"{way}" has no "wall"')
+        for kind, times in kinds.items():
+            if not isinstance(times, dict):
+                raise BadLine(f'"{way}": "{kind}" is no object: {json.dumps(times)}')
+            number_of(times, "median")
+            if times.get("ratio") is not None:
+                for key in ("median", "low", "high"):
+                    number_of(times["ratio"], key)
+    r.preload.append(line)
+
+
 def missing_add(r, line):
     r.missing[text_of(line, "missing")] = line
 
@@ -129,6 +154,7 @@ KINDS = {
     "experiment": experiment_add,
     "missing": missing_add,
     "replay": replay_add,
+    "preload": preload_add,
 }
 
 

@@ -3,23 +3,41 @@
  * calls.c - a program for the tests of the variables: maps as its arguments say, and
  * prints nothing.
  *
- *	calls [map BYTES | hold COUNT BYTES | quiet BYTES | raise SIGNAL | fork] ...
+ *	calls pretend PROGRAM ...
+ *	calls [map BYTES | name BYTES | hold COUNT BYTES | quiet BYTES | raise SIGNAL |
+ *	       fork | retitle] ...
  *
+ *   pretend runs a program for which naming memory succeeds and does nothing: many
+ *           kernels can't
  *   map     twice, written and unmapped each time
+ *   name    the same, with a name for it in /proc/PID/maps
  *   hold    so many at a time, written, then all unmapped
  *   quiet   maps and writes, which must be next to no page fault
  *   raise   sends itself the signal, which must be handled
  *   fork    the rest is done by a child, too
+ *   retitle takes its environment's memory for something else, as a server does that
+ *           shows a title in ps
  */
 #define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
 
 static void fail(const char *what)
 {
@@ -27,7 +45,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-static void map_twice(size_t bytes)
+static void map_twice(size_t bytes, bool named)
 {
 	for (int i = 0; i < 2; i++) {
 		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -35,6 +53,9 @@ static void map_twice(size_t bytes)
 
 		if (p == MAP_FAILED)
 			fail("mmap");
+		/* A kernel may have been built without names. */
+		if (named)
+			prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, p, bytes, "calls");
 		memset(p, 1, bytes);
 		if (munmap(p, bytes))
 			fail("munmap");
@@ -92,11 +113,41 @@ static void child_begin(void)
 		exit(1);
 }
 
+static void environment_overwrite(void)
+{
+	for (char **e = environ; *e; e++)
+		memset(*e, 0, strlen(*e));
+}
+
+static void pretend(char **argv)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_VMA, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		fail("seccomp");
+	execvp(argv[0], argv);
+	fail(argv[0]);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2 && strcmp(argv[1], "pretend") == 0)
+		pretend(argv + 2);
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "map") == 0 && i + 1 < argc)
-			map_twice(strtoul(argv[++i], NULL, 10));
+			map_twice(strtoul(argv[++i], NULL, 10), false);
+		else if (strcmp(argv[i], "name") == 0 && i + 1 < argc)
+			map_twice(strtoul(argv[++i], NULL, 10), true);
 		else if (strcmp(argv[i], "hold") == 0 && i + 2 < argc) {
 			hold_many(strtoul(argv[i + 1], NULL, 10),
 				  strtoul(argv[i + 2], NULL, 10));
@@ -107,6 +158,8 @@ int main(int argc, char **argv)
 			write_quietly(strtoul(argv[++i], NULL, 10));
 		else if (strcmp(argv[i], "fork") == 0)
 			child_begin();
+		else if (strcmp(argv[i], "retitle") == 0)
+			environment_overwrite();
 		else
 			return 2;
 	}

@@ -204,6 +204,43 @@ static void rule12_name(void)
 		EXPECT(!maps_name_is(map(MIB), "[anon:probe]"));
 }
 
+/* Of a part, of a mapping that is freed in parts, of one that moves. */
+static void rule12_name_in_parts(void)
+{
+	unsigned char *p;
+
+	for (unsigned i = 0; i < 4; i++) {
+		size_t from = i == 0 ? PAGE : 0;
+
+		p = map_soiled(MIB);
+		if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, p + from, MIB - from,
+			  "probe") != 0)
+			probe_skip("no names of areas: %s", error_name(errno));
+		EXPECT(maps_name_is(p + PAGE, "[anon:probe]"));
+		EXPECT(maps_name_is(p, "[anon:probe]") == (from == 0));
+		if (i == 1) {
+			unmap(p + MIB / 2, MIB / 2);
+			EXPECT(maps_name_is(p, "[anon:probe]"));
+			unmap(p, MIB / 2);
+		} else if (i == 2) {
+			unmap(p, MIB / 2);
+			EXPECT(maps_name_is(p + MIB / 2, "[anon:probe]"));
+			unmap(p + MIB / 2, MIB / 2);
+		} else if (i == 3) {
+			p = mremap(p, MIB, 4 * MIB, MREMAP_MAYMOVE);
+			EXPECT(p != MAP_FAILED);
+			EXPECT(maps_name_is(p, "[anon:probe]"));
+			expect_bytes(p, MIB, SOIL, "named, moved");
+			unmap(p, 4 * MIB);
+		} else {
+			unmap(p, MIB);
+		}
+		for (unsigned k = 0; k < 8; k++)
+			EXPECT(!maps_name_is(map(MIB), "[anon:probe]"));
+		expect_clean(MIB);
+	}
+}
+
 #define SEAL_CALL 462L /* mseal, since 6.10 */
 
 static void rule12_seal(void)
@@ -268,6 +305,7 @@ const struct probe probes_cleared[] = {
 	PROBE(rule12_policy),
 	PROBE(rule12_policy_of_a_hole),
 	PROBE(rule12_name),
+	PROBE(rule12_name_in_parts),
 	PROBE(rule12_seal),
 	PROBE(rule12_protection_key),
 	PROBE(rule12_protection_key_denies),

@@ -348,7 +348,44 @@ static void rule10_grow_where_pieces_were(void)
 		}
 }
 
+/* So is what the kernel was advised about, which takes no copy for the pages. */
+static void moves_in_one_piece(size_t bytes)
+{
+	unsigned char *p = map(bytes), *to = free_range(bytes), *q;
+
+	OK(madvise(p, bytes, MADV_RANDOM));
+	memset(p, SOIL, bytes);
+	q = mremap(p, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	if (q != to)
+		probe_fail("%zu KiB can't be moved: %s", bytes >> 10,
+			   error_name(errno));
+	expect_bytes(to, bytes, SOIL, "moved");
+	q = mremap(to, bytes, 2 * bytes, MREMAP_MAYMOVE);
+	EXPECT(q != MAP_FAILED);
+	expect_bytes(q, bytes, SOIL, "moved and grown");
+	unmap(q, 2 * bytes);
+}
+
+static void rule10_move_where_pieces_were(void)
+{
+	enum { N = 32 };
+
+	for (size_t bytes = 256 * KIB; bytes <= 4 * MIB; bytes *= 2) {
+		unsigned char *p[N];
+
+		for (unsigned i = 0; i < N; i++)
+			p[i] = map_soiled(bytes);
+		for (unsigned i = 0; i < N; i += 2)
+			OK(mprotect(p[i], bytes, PROT_READ));
+		for (unsigned i = 0; i < N; i++)
+			unmap(p[i], bytes);
+		for (unsigned i = 0; i < N / 2; i++)
+			moves_in_one_piece(2 * bytes);
+	}
+}
+
 const struct probe probes_remap[] = {
+	PROBE(rule10_move_where_pieces_were),
 	PROBE(rule10_grow_where_pieces_were),
 	PROBE(rule10_shrink_frees_the_tail),
 	PROBE(rule10_shrink_to_odd_length),
