@@ -187,8 +187,11 @@ static PCPI_COLD bool slots_due(struct shim_slots *s, unsigned order)
 {
 	const struct shim_class *c = &shim_classes[order];
 	/* relaxed: a decision that is one call late is as good. */
+	uint32_t heat = pcpi_load_relaxed(&c->heat);
+	/* Memory that others had used tells nothing: then a class is unknown still. */
 	bool probe = order > SHIM_ALWAYS_WARM &&
-		     pcpi_load_relaxed(&c->heat) == SHIM_WARM;
+		     (heat == SHIM_WARM ||
+		      (heat == SHIM_UNKNOWN && pcpi_load_relaxed(&s->takes)));
 
 	/* relaxed: a shard's threads may disagree about when. */
 	pcpi_store_relaxed(&s->countdown, shim_class_interval(c, order));
