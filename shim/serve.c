@@ -162,13 +162,14 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
 	enum shim_zone_id zone = zone_for(order, cold);
 	uint32_t pfn = PCPI_NO_PFN, dirty;
 
-	if (!cold && length % SHIM_UNIT_PAGES == 0 && shim_hugetlb_wanted(order))
+	if (!cold && shim_hugetlb_wanted(order))
 		pfn = shim_hugetlb_take(order);
 	if (pfn == PCPI_NO_PFN)
 		pfn = shim_pool_take(zone, order);
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn))) {
+	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn)) &&
+	    !shim_hugetlb_any(pfn, pfn + (UINT32_C(1) << order))) {
 		dirty = block_clean(pfn, order, true);
 		shim_pool_renew(pfn, pfn + (UINT32_C(1) << order));
 	} else {

@@ -7,7 +7,7 @@
  *   hugetlb parts      all that can be done to a part of one
  *   hugetlb returns    what was freed and not used is given back after some seconds
  *   hugetlb fork N     N mappings, which parent and child write to after a fork while
- *                      both read the old
+ *                      both read the old, and the pool is empty
  *   hugetlb clone N    the same with clone(), in turn with syscall(SYS_clone)
  *   hugetlb bare       a fork by a bare instruction
  *   hugetlb threads N  four threads count in such memory while it is forked and
@@ -295,6 +295,14 @@ static void returns(int n)
 
 /* ---- Forks ----------------------------------------------------------------- */
 
+/* Nobody else gets a page of the pool any more. */
+static void drain(void)
+{
+	for (int i = 0; i < 4 * MANY; i++)
+		if (mmap(NULL, UNIT, RW, ANON | MAP_HUGETLB, -1, 0) == MAP_FAILED)
+			return;
+}
+
 static void both_write(int n, int pid, int fds[2])
 {
 	unsigned char byte = 0;
@@ -344,6 +352,7 @@ static void forks(int n, bool clones)
 	int fds[3] = {-1, -1, n};
 
 	hold(n);
+	drain();
 	CHECK(pipe(fds) == 0);
 	for (int i = 0; i < 4; i++) {
 		int pid;
