@@ -13,8 +13,9 @@
  *   leave   back to the zone HUGE with its contents (hugetlb_leave.c)
  *   end     all leave, for good
  *
- * Only extents of whole units come from here, of classes that are known to be warm; they
- * stay warm, as all of it is resident and nothing shows any more what was touched.
+ * Only extents from 2 MiB up come from here, whole ones, so that a mapping is one area to
+ * the kernel; of classes that are known to be warm.  They stay warm, as all of it is
+ * resident and nothing shows any more what was touched.
  *
  * What the kernel can't do with such pages must not be seen:
  *
@@ -24,7 +25,9 @@
  *                      pool, and if there is none it takes the child's, which is then
  *                      killed by SIGBUS; what is reserved, is reserved for the owner
  *                      only.  So all units leave before a fork, and the process that
- *                      forked doesn't take any again.  The child may.
+ *                      forked doesn't take any again.  The child may.  For a fork that
+ *                      nobody hears of the pool must have as many pages again when
+ *                      one is taken
  *   giving back        MADV_DONTNEED would give the page to others and lose the
  *                      promise: a unit is dropped instead
  *
@@ -52,6 +55,7 @@
 #include "pool_core.h"
 #include "raw.h"
 #include "serve.h"
+#include "table.h"
 
 #define MAP_HUGE_2M (21 << 26)
 
@@ -141,13 +145,15 @@ static void state_set(enum shim_hugetlb_state state)
 {
 	/* relaxed: for the statistics, and a decision that may be late. */
 	pcpi_store_relaxed(&shim_hugetlb.state, (uint32_t)state);
+	/* relaxed: once a second, about. */
+	pcpi_store_relaxed(&shim_hugetlb.short_s,
+			   pcpi_load_relaxed(&shim_pool.tick_s));
 }
 
 /* The units of a block that nobody else has are from the pool now, and all zero. */
-static bool units_set(uint32_t pfn, unsigned order)
+static bool units_set(uint32_t pfn, uint32_t units)
 {
-	uint32_t units = UINT32_C(1) << (order - SHIM_UNIT_ORDER);
-	uint32_t pages = UINT32_C(1) << order, dirty = 0;
+	uint32_t pages = units << SHIM_UNIT_ORDER, dirty = 0;
 
 	if (!shim_pool_lock_long())
 		return false;
@@ -212,18 +218,44 @@ static bool safe(void)
 	return false;
 }
 
-/* Memory of the pool in the place of what the pages have. */
-static enum shim_hugetlb_state pages_replace(uint32_t pfn, unsigned order)
+/* A mapping of so many units, for which the kernel reserves all. */
+static long units_map(uint32_t units)
 {
-	size_t bytes = (size_t)SHIM_PAGE_BYTES << order;
+	size_t bytes = (size_t)units << (SHIM_UNIT_ORDER + SHIM_PAGE_SHIFT);
+
+	return raw_mmap(0, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2M,
+			-1, 0);
+}
+
+/* Has the pool as many again, for the copies after a fork that nobody tells us of?  They
+ * are promised to us for a moment, and then left to those copies. */
+static bool copies_covered(uint32_t units)
+{
+	/* relaxed: a count that may be late. */
+	uint32_t all = pcpi_load_relaxed(&shim_hugetlb.units) + units;
+	long at = units_map(all);
+
+	if (raw_failed(at))
+		return false;
+	raw_munmap((uintptr_t)at,
+		   (size_t)all << (SHIM_UNIT_ORDER + SHIM_PAGE_SHIFT));
+	return true;
+}
+
+/* Memory of the pool in the place of what the pages have. */
+static enum shim_hugetlb_state pages_replace(uint32_t pfn, uint32_t units)
+{
+	size_t bytes = (size_t)units << (SHIM_UNIT_ORDER + SHIM_PAGE_SHIFT);
 	enum shim_hugetlb_state state = HUGETLB_OPEN;
-	long at = raw_mmap(
-		0, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2M, -1, 0);
+	long at = units_map(units);
 
 	if (raw_failed(at))
 		return at == -ENOMEM ? HUGETLB_SHORT : HUGETLB_REFUSED;
-	if (raw_failed(raw_madvise((uintptr_t)at, bytes, MADV_POPULATE_WRITE)))
+	if (!copies_covered(units))
+		state = HUGETLB_SHORT;
+	else if (raw_failed(raw_madvise((uintptr_t)at, bytes,
+					MADV_POPULATE_WRITE)))
 		state = HUGETLB_BOUND;
 	else if (raw_failed(raw_mremap((uintptr_t)at, bytes, bytes,
 				       MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -234,7 +266,7 @@ static enum shim_hugetlb_state pages_replace(uint32_t pfn, unsigned order)
 	return state;
 }
 
-static bool block_fill(uint32_t pfn, unsigned order)
+static bool block_fill(uint32_t pfn, uint32_t units)
 {
 	enum shim_hugetlb_state state;
 	uint64_t mask;
@@ -242,13 +274,12 @@ static bool block_fill(uint32_t pfn, unsigned order)
 
 	if (!gate_enter(&mask))
 		return false;
-	state = pages_replace(pfn, order);
-	done = state == HUGETLB_OPEN && units_set(pfn, order);
+	state = pages_replace(pfn, units);
+	done = state == HUGETLB_OPEN && units_set(pfn, units);
+	if (state == HUGETLB_OPEN && !done)
+		shim_pool_renew(pfn, pfn + (units << SHIM_UNIT_ORDER));
 	gate_leave(&mask);
 	state_set(state);
-	/* relaxed: once a second, about. */
-	pcpi_store_relaxed(&shim_hugetlb.short_s,
-			   pcpi_load_relaxed(&shim_pool.tick_s));
 	return done;
 }
 
@@ -289,7 +320,8 @@ uint32_t shim_hugetlb_take(unsigned order)
 	if (pfn != PCPI_NO_PFN || !safe())
 		return pfn;
 	pfn = shim_pool_take(SHIM_HUGE, order);
-	if (pfn == PCPI_NO_PFN || block_fill(pfn, order))
+	if (pfn == PCPI_NO_PFN ||
+	    block_fill(pfn, UINT32_C(1) << (order - SHIM_UNIT_ORDER)))
 		return pfn;
 	shim_pool_give(pfn, order, 0);
 	return PCPI_NO_PFN;
@@ -312,6 +344,39 @@ void shim_hugetlb_drop(uint32_t first, uint32_t end)
 	shim_hugetlb_unlock(&mask);
 }
 
+/* Pages that have to leave as one, so that they stay one area to the kernel: those of
+ * the extent that the program has there, or of a unit.  Returns where they end. */
+static uint32_t piece_of(uint32_t at, uint32_t *first)
+{
+	uint32_t head = shim_extent_of(at);
+
+	*first = head == PCPI_NO_PFN ? shim_unit_down(at) : head;
+	return head == PCPI_NO_PFN
+		       ? *first + SHIM_UNIT_PAGES
+		       : head + (UINT32_C(1) << shim_order(shim_head(head)));
+}
+
+/* From the first page on, as far as they are from the pool: where that ends. */
+static uint32_t run_end(uint32_t at, uint32_t end)
+{
+	while (at < end && shim_pool_zone(at) == SHIM_HUGETLB)
+		at += SHIM_UNIT_PAGES;
+	return at;
+}
+
+/* The lock is held. */
+static void piece_leave(uint32_t at, uint32_t end)
+{
+	while (at < end) {
+		uint32_t stop = run_end(at, end);
+
+		if (stop > at && shim_hugetlb_run_leave(at, stop))
+			for (; at < stop; at += SHIM_UNIT_PAGES)
+				unit_unset(at >> SHIM_UNIT_ORDER);
+		at = stop + SHIM_UNIT_PAGES;
+	}
+}
+
 void shim_hugetlb_leave(uint32_t first, uint32_t end)
 {
 	uint64_t mask;
@@ -319,13 +384,14 @@ void shim_hugetlb_leave(uint32_t first, uint32_t end)
 	if (!shim_hugetlb_any(first, end))
 		return;
 	shim_hugetlb_lock(&mask);
-	for (uint32_t at = shim_unit_down(first); at < end;
-	     at += SHIM_UNIT_PAGES) {
-		uint32_t unit = at >> SHIM_UNIT_ORDER;
+	for (uint32_t at = shim_unit_down(first); at < end;) {
+		uint32_t from, to = at + SHIM_UNIT_PAGES;
 
-		if (shim_pool_zone(at) == SHIM_HUGETLB &&
-		    shim_hugetlb_unit_leave(unit))
-			unit_unset(unit);
+		if (shim_pool_zone(at) == SHIM_HUGETLB) {
+			to = piece_of(at, &from);
+			piece_leave(from, to);
+		}
+		at = to;
 	}
 	shim_hugetlb_unlock(&mask);
 }
@@ -359,7 +425,7 @@ void shim_hugetlb_start(void)
 
 void shim_hugetlb_copied(bool lost)
 {
-	uint32_t units = shim_pool.windows * (uint32_t)SHIM_WINDOW_UNITS;
+	uint32_t pages = shim_pool.windows * (uint32_t)SHIM_WINDOW_PAGES;
 
 	if (!shim_control.hugetlb)
 		return;
@@ -369,11 +435,17 @@ void shim_hugetlb_copied(bool lost)
 	pcpi_store_relaxed(&shim_hugetlb.gate, lost ? HUGETLB_CLOSED : 0);
 	state_set(lost ? HUGETLB_OVER : HUGETLB_OPEN);
 	/* After a fork that no handler saw. */
-	for (uint32_t unit = 0; shim_hugetlb_used() && unit < units; unit++) {
-		if (shim_pool.unit_zone[unit] != SHIM_HUGETLB)
+	for (uint32_t at = 0; shim_hugetlb_used() && at < pages;) {
+		uint32_t from, to;
+
+		if (shim_pool_zone(at) != SHIM_HUGETLB) {
+			at += SHIM_UNIT_PAGES;
 			continue;
-		shim_hugetlb_unit_leave(unit);
-		if (!lost)
-			unit_unset_locked(unit);
+		}
+		to = run_end(at, piece_of(at, &from));
+		shim_hugetlb_run_leave(at, to);
+		for (; at < to; at += SHIM_UNIT_PAGES)
+			if (!lost)
+				unit_unset_locked(at >> SHIM_UNIT_ORDER);
 	}
 }

@@ -65,8 +65,8 @@ uint32_t shim_hugetlb_take(unsigned order);
 void shim_hugetlb_drop(uint32_t first, uint32_t end);
 
 /*
- * The same with the contents, whoever has the pages and writes to them meanwhile.
- * Cost: a copy, for each 2 MiB.
+ * The same with the contents, whoever has the pages and writes to them meanwhile; of an
+ * extent all.  Cost: a copy.
  * Failure: pages that can't leave stay; what the caller is about to do is then refused
  * by the kernel.
  */
@@ -91,8 +91,8 @@ void shim_hugetlb_unlock(const uint64_t *mask);
 /* Can the writes of other threads be held up; in kernel mode, too? */
 bool shim_hugetlb_can_hold(bool kernel_mode);
 
-/* Other memory with the same contents in the place of a unit's.  The lock is held, or
- * nothing else goes on.  False: it is as it was. */
-bool shim_hugetlb_unit_leave(uint32_t unit);
+/* Other memory with the same contents in the place of whole units', as one area.  The
+ * lock is held, or nothing else goes on.  False: it is as it was. */
+bool shim_hugetlb_run_leave(uint32_t first, uint32_t end);
 
 #endif

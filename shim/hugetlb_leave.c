@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hugetlb_leave.c - a unit of the pool of huge pages becomes other memory with the
- * same contents.
+ * hugetlb_leave.c - what is from the pool of huge pages becomes other memory with
+ * the same contents.
  *
  *   copy      to memory beside the range, by a call that says so when a page can't be
  *             read (it isn't there any more, or was taken for a parent's copy)
- *   replace   one mremap() onto the unit: each access finds the one or the other
+ *   replace   one mremap() onto the original: each access finds the one or the other
  *
- * What another thread writes between the two would be lost.  So the unit is protected
- * from writes by userfaultfd, which makes the writer wait in the kernel; closing the
- * descriptor lets it go on, on the new memory.  That needs no other thread, no signal
- * and no handler.  An ordinary user may only hold up writes of programs, not of system
+ * What another thread writes between the two would be lost.  So the original is
+ * protected from writes by userfaultfd, which makes the writer wait in the kernel;
+ * closing the descriptor lets it go on, on the new memory.  That needs no other thread, no
+ * signal and no handler.  An ordinary user may only hold up writes of programs, not of system
  * calls, which are refused with EFAULT for that moment; so with more threads than one
  * no new memory comes from the pool there (hugetlb.c).
  *
  * A program that has one thread needs none of that, and its descriptors may all be
  * taken: how many threads there are is asked of /proc.
  *
- * Failure: the unit stays as it is, and is counted.
+ * Failure: the original stays as it is, and is counted.
  * Limit: what a device or an asynchronous operation writes to the pages meanwhile.
  */
 #ifndef _GNU_SOURCE
@@ -104,15 +104,15 @@ bool shim_hugetlb_can_hold(bool kernel_mode)
 	return true;
 }
 
-/* Writes to the unit wait until the descriptor is closed. */
-static bool writes_hold(long fd, uintptr_t at)
+/* Writes wait until the descriptor is closed. */
+static bool writes_hold(long fd, uintptr_t at, size_t bytes)
 {
 	struct uffdio_register area = {
-		.range = {.start = at, .len = UNIT_BYTES},
+		.range = {.start = at, .len = bytes},
 		.mode = UFFDIO_REGISTER_MODE_WP,
 	};
 	struct uffdio_writeprotect protect = {
-		.range = {.start = at, .len = UNIT_BYTES},
+		.range = {.start = at, .len = bytes},
 		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
 	};
 
@@ -124,25 +124,25 @@ static bool writes_hold(long fd, uintptr_t at)
 
 /* ---- Copying ------------------------------------------------------------- */
 
-static bool unit_copy(uintptr_t to, uintptr_t from)
+static bool run_copy(uintptr_t to, uintptr_t from, size_t bytes)
 {
-	struct iovec source = {(void *)from, UNIT_BYTES};
-	struct iovec target = {(void *)to, UNIT_BYTES};
+	struct iovec source = {(void *)from, bytes};
+	struct iovec target = {(void *)to, bytes};
 	long pid = raw6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	long r = raw6(SYS_process_vm_readv, pid, (long)&target, 1,
 		      (long)&source, 1, 0);
 
 	if (r != -ENOSYS && r != -EPERM)
-		return r == (long)UNIT_BYTES;
+		return r == (long)bytes;
 	/* A filter of system calls refuses it. */
-	shim_copy((void *)to, (void *)from, UNIT_BYTES);
+	shim_copy((void *)to, (void *)from, bytes);
 	return true;
 }
 
-/* A copy of the unit takes its place. */
-static bool unit_replace(uintptr_t at)
+/* A copy takes the place of the original. */
+static bool run_replace(uintptr_t at, size_t bytes)
 {
-	long area = raw_mmap(0, 2 * UNIT_BYTES, PROT_READ | PROT_WRITE,
+	long area = raw_mmap(0, bytes + UNIT_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uintptr_t copy;
 	bool done;
@@ -150,19 +150,19 @@ static bool unit_replace(uintptr_t at)
 	if (raw_failed(area))
 		return false;
 	copy = pcpi_round_up((uintptr_t)area, UNIT_BYTES);
-	raw_madvise(copy, UNIT_BYTES, MADV_HUGEPAGE);
-	done = unit_copy(copy, at) &&
-	       !raw_failed(raw_mremap(copy, UNIT_BYTES, UNIT_BYTES,
+	raw_madvise(copy, bytes, MADV_HUGEPAGE);
+	done = run_copy(copy, at, bytes) &&
+	       !raw_failed(raw_mremap(copy, bytes, bytes,
 				      MREMAP_MAYMOVE | MREMAP_FIXED, at));
 	if (copy > (uintptr_t)area)
 		raw_munmap((uintptr_t)area, copy - (uintptr_t)area);
 	if (!done)
-		raw_munmap(copy, UNIT_BYTES);
-	raw_munmap(copy + UNIT_BYTES, (uintptr_t)area + UNIT_BYTES - copy);
+		raw_munmap(copy, bytes);
+	raw_munmap(copy + bytes, (uintptr_t)area + UNIT_BYTES - copy);
 	return done;
 }
 
-static bool unit_replace_held(uintptr_t at)
+static bool run_replace_held(uintptr_t at, size_t bytes)
 {
 	long fd = holder_open(true);
 	bool done;
@@ -171,17 +171,20 @@ static bool unit_replace_held(uintptr_t at)
 		fd = holder_open(false);
 	if (raw_failed(fd))
 		return false;
-	done = writes_hold(fd, at) && unit_replace(at);
+	done = writes_hold(fd, at, bytes) && run_replace(at, bytes);
 	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
 	return done;
 }
 
-bool shim_hugetlb_unit_leave(uint32_t unit)
+bool shim_hugetlb_run_leave(uint32_t first, uint32_t end)
 {
-	uintptr_t at = shim_at(unit << SHIM_UNIT_ORDER);
-	bool done = alone() ? unit_replace(at) : unit_replace_held(at);
+	uintptr_t at = shim_at(first);
+	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
+	bool done =
+		alone() ? run_replace(at, bytes) : run_replace_held(at, bytes);
 
-	pcpi_counter_inc(done ? &shim_hugetlb.left_units
-			      : &shim_hugetlb.lost_units);
+	pcpi_counter_add(done ? &shim_hugetlb.left_units
+			      : &shim_hugetlb.lost_units,
+			 (end - first) >> SHIM_UNIT_ORDER);
 	return done;
 }

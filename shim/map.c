@@ -27,6 +27,7 @@
 #include "advise.h"
 #include "bits.h"
 #include "control.h"
+#include "hugetlb.h"
 #include "range.h"
 #include "mem.h"
 #include "raw.h"
@@ -332,15 +333,18 @@ void shim_limit_set(int resource, uint64_t soft)
 long shim_name(const long a[6])
 {
 	long r = raw_call(SYS_prctl, a);
-	uint32_t first;
+	uint32_t first, end;
 	struct cut c;
 
 	/* Refused as a whole: many kernels are built without names. */
 	if (r == -EINVAL || !cut_make(&c, (uintptr_t)a[2], (size_t)a[3]))
 		return r;
 	first = shim_pfn(c.from);
-	shim_range_name(first,
-			first + (uint32_t)((c.to - c.from) >> SHIM_PAGE_SHIFT));
+	end = first + (uint32_t)((c.to - c.from) >> SHIM_PAGE_SHIFT);
+	/* Memory from the pool of huge pages has one, and gets no other. */
+	if (r == -EBADF && shim_hugetlb_any(first, end))
+		return 0;
+	shim_range_name(first, end);
 	return r;
 }
 

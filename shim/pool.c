@@ -445,8 +445,8 @@ bool shim_pool_claim(uint32_t first, uint32_t end)
 /* Of which windows (64 GiB at most, pool_range.c) a copy of the range has parts that
  * don't merge with what it copied: the kernel keeps areas apart that came through a fork
  * and new ones. */
-static uint8_t window_pieces[((size_t)1 << 36) >> SHIM_PAGE_SHIFT >>
-			     SHIM_MAX_ORDER];
+static uint8_t
+	window_pieces[((size_t)1 << 36) >> SHIM_PAGE_SHIFT >> SHIM_MAX_ORDER];
 
 bool shim_pool_in_pieces(uint32_t pfn)
 {

@@ -270,7 +270,8 @@ void shim_pool_populate(size_t bytes)
 	uint32_t pfn;
 
 	order = pcpi_max(order, (unsigned)SHIM_UNIT_ORDER);
-	pfn = shim_control.hugetlb ? shim_hugetlb_take(order) : PCPI_NO_PFN;
+	pfn = shim_control.hugetlb ? shim_hugetlb_take(order)
+				   : PCPI_NO_PFN;
 	if (pfn == PCPI_NO_PFN)
 		pfn = shim_pool_take(SHIM_HUGE, order);
 	if (pfn == PCPI_NO_PFN)

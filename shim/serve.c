@@ -162,13 +162,14 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
 	enum shim_zone_id zone = zone_for(order, cold);
 	uint32_t pfn = PCPI_NO_PFN, dirty;
 
-	if (!cold && length % SHIM_UNIT_PAGES == 0 && shim_hugetlb_wanted(order))
+	if (!cold && shim_hugetlb_wanted(order))
 		pfn = shim_hugetlb_take(order);
 	if (pfn == PCPI_NO_PFN)
 		pfn = shim_pool_take(zone, order);
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn))) {
+	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn)) &&
+	    !shim_hugetlb_any(pfn, pfn + (UINT32_C(1) << order))) {
 		dirty = block_clean(pfn, order, true);
 		shim_pool_renew(pfn, pfn + (UINT32_C(1) << order));
 	} else {
@@ -187,8 +188,11 @@ static PCPI_COLD bool slots_due(struct shim_slots *s, unsigned order)
 {
 	const struct shim_class *c = &shim_classes[order];
 	/* relaxed: a decision that is one call late is as good. */
+	uint32_t heat = pcpi_load_relaxed(&c->heat);
+	/* Memory that others had used tells nothing: then a class is unknown still. */
 	bool probe = order > SHIM_ALWAYS_WARM &&
-		     pcpi_load_relaxed(&c->heat) == SHIM_WARM;
+		     (heat == SHIM_WARM ||
+		      (heat == SHIM_UNKNOWN && pcpi_load_relaxed(&s->takes)));
 
 	/* relaxed: a shard's threads may disagree about when. */
 	pcpi_store_relaxed(&s->countdown, shim_class_interval(c, order));

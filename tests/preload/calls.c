@@ -4,14 +4,15 @@
  * prints nothing.
  *
  *	calls pretend PROGRAM ...
- *	calls [map BYTES | name BYTES | hold COUNT BYTES | quiet BYTES | raise SIGNAL |
- *	       fork | retitle] ...
+ *	calls [map BYTES | name BYTES | hold COUNT BYTES | look COUNT BYTES |
+ *	       quiet BYTES | raise SIGNAL | fork | retitle] ...
  *
  *   pretend runs a program for which naming memory succeeds and does nothing: many
  *           kernels can't
  *   map     twice, written and unmapped each time
  *   name    the same, with a name for it in /proc/PID/maps
  *   hold    so many at a time, written, then all unmapped
+ *   look    so many times, neither written nor read
  *   quiet   maps and writes, which must be next to no page fault
  *   raise   sends itself the signal, which must be handled
  *   fork    the rest is done by a child, too
@@ -55,7 +56,8 @@ static void map_twice(size_t bytes, bool named)
 			fail("mmap");
 		/* A kernel may have been built without names. */
 		if (named)
-			prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, p, bytes, "calls");
+			prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, p, bytes,
+			      "calls");
 		memset(p, 1, bytes);
 		if (munmap(p, bytes))
 			fail("munmap");
@@ -77,6 +79,17 @@ static void hold_many(size_t count, size_t bytes)
 		if (munmap(p[i], bytes))
 			fail("munmap");
 	free(p);
+}
+
+static void map_only(size_t count, size_t bytes)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED || munmap(p, bytes))
+			fail("mmap");
+	}
 }
 
 static long faults(void)
@@ -122,7 +135,8 @@ static void environment_overwrite(void)
 static void pretend(char **argv)
 {
 	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, args)),
@@ -154,7 +168,11 @@ int main(int argc, char **argv)
 			i += 2;
 		} else if (strcmp(argv[i], "raise") == 0 && i + 1 < argc)
 			raise(atoi(argv[++i]));
-		else if (strcmp(argv[i], "quiet") == 0 && i + 1 < argc)
+		else if (strcmp(argv[i], "look") == 0 && i + 2 < argc) {
+			map_only(strtoul(argv[i + 1], NULL, 10),
+				 strtoul(argv[i + 2], NULL, 10));
+			i += 2;
+		} else if (strcmp(argv[i], "quiet") == 0 && i + 1 < argc)
 			write_quietly(strtoul(argv[++i], NULL, 10));
 		else if (strcmp(argv[i], "fork") == 0)
 			child_begin();

@@ -7,7 +7,7 @@
  *   hugetlb parts      all that can be done to a part of one
  *   hugetlb returns    what was freed and not used is given back after some seconds
  *   hugetlb fork N     N mappings, which parent and child write to after a fork while
- *                      both read the old
+ *                      both read the old, and the pool is empty
  *   hugetlb clone N    the same with clone(), in turn with syscall(SYS_clone)
  *   hugetlb bare       a fork by a bare instruction
  *   hugetlb threads N  four threads count in such memory while it is forked and
@@ -264,36 +264,47 @@ static void parts(void)
 
 /* ---- Giving back ----------------------------------------------------------- */
 
-static long pool_free(void)
+/* Of this process; how many the pool has is also other processes' doing. */
+static long own_kib(void)
 {
-	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/"
-			"free_hugepages",
-			"r");
+	FILE *f = fopen("/proc/self/smaps_rollup", "r");
+	char line[256];
 	long n = -1;
 
-	CHECK(f && fscanf(f, "%ld", &n) == 1);
+	CHECK(f);
+	while (n < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "Private_Hugetlb: %ld", &n);
 	fclose(f);
 	return n;
 }
 
 static void returns(int n)
 {
-	long before = pool_free(), after = -1;
+	long left;
 
 	hold(n);
-	CHECK(pool_free() <= before - n);
+	CHECK(own_kib() >= n * 2048L);
 	release(n);
+	left = own_kib();
 	/* A call now and then is what time passes by; of a size of its own. */
-	for (int i = 0; i < 100 && after < before; i++) {
+	for (int i = 0; i < 300 && left > 0; i++) {
 		for (int k = 0; k < 5000; k++)
 			CHECK(munmap(map(16 * PAGE), 16 * PAGE) == 0);
 		usleep(100000);
-		after = pool_free();
+		left = own_kib();
 	}
-	CHECK(after >= before);
+	CHECK(left == 0);
 }
 
 /* ---- Forks ----------------------------------------------------------------- */
+
+/* Nobody else gets a page of the pool any more. */
+static void drain(void)
+{
+	for (int i = 0; i < 4 * MANY; i++)
+		if (mmap(NULL, UNIT, RW, ANON | MAP_HUGETLB, -1, 0) == MAP_FAILED)
+			return;
+}
 
 static void both_write(int n, int pid, int fds[2])
 {
@@ -344,6 +355,7 @@ static void forks(int n, bool clones)
 	int fds[3] = {-1, -1, n};
 
 	hold(n);
+	drain();
 	CHECK(pipe(fds) == 0);
 	for (int i = 0; i < 4; i++) {
 		int pid;
