@@ -168,7 +168,8 @@ static PCPI_NOINLINE uint32_t take_slow(unsigned order, uint32_t length,
 		pfn = shim_pool_take(zone, order);
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn))) {
+	if (pcpi_unlikely(order && shim_pool_in_pieces(pfn)) &&
+	    !shim_hugetlb_is(pfn)) {
 		dirty = block_clean(pfn, order, true);
 		shim_pool_renew(pfn, pfn + (UINT32_C(1) << order));
 	} else {
