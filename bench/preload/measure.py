@@ -196,12 +196,13 @@ def program_measure(name, options, folder):
 
 
 def workload_measure(name, options):
-    made = subprocess.run(
-        [options.bench, "--json", "--reps", str(max(options.runs, 21)), name],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with machine.state(thp="madvise", pages=0):
+        made = subprocess.run(
+            [options.bench, "--json", "--reps", str(max(options.runs, 21)), name],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if made.returncode:
         raise Failed(f"pcpbench {name}: {made.stderr[-300:]}")
     cells = {}
