@@ -25,7 +25,8 @@
  * matter, nor that a place isn't told; where the machine has no other, or is only
  * described (`alone`), nobody is asked.
  *
- * A12 an arena of a bound or near space has no page that was seen on another node.
+ * A12 no arena of a bound space, and none by which a near one has grown, has a page
+ *     that was seen on another node.
  *
  * Concurrency: whoever grows the node.
  * Cost: a 16th of the pages is looked at (each hugetlb page): 2 to 4 ms a GiB.

@@ -11,9 +11,10 @@
  *   depots and zones of the other nodes by distance, not with PCPA_THISNODE
  *
  * NW1  No lock is waited for, no cache made, nothing swept or grown, and nothing
- *     of pcpi_sys called but the number of the CPU, with several nodes.  The only
- *     system call there can be is the wake-up of a thread that began to wait for
- *     a lock while we had it.
+ *     of pcpi_sys called but the number of the CPU, with several nodes, and its
+ *     node, where the topology doesn't know the CPU.  The only other system call
+ *     there can be is the wake-up of a thread that began to wait for a lock while
+ *     we had it.
  * NW2  The reserve is never put into a cache.
  *
  * The mark is held across the try-locks: what they give then goes into the ring

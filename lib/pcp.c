@@ -84,7 +84,11 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 	at += peers_bytes(env);
 	c->outbox = env->nr_zones > 1 ? (struct pcpi_outbox *)(void *)at : NULL;
 	slots = (uint32_t *)(void *)(at + outbox_bytes(env));
-	c->high_cap = high_cap(zone);
+	/* The bound may have risen since pcpi_cache_bytes(). */
+	for (c->high_cap = high_cap(zone);
+	     (size_t)((char *)slots - (char *)memory) + slots_bytes(c->high_cap) > bytes;
+	     c->high_cap /= 2)
+		;
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		uint32_t capacity = ring_capacity(c->high_cap, o);
 

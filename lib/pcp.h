@@ -215,7 +215,8 @@ struct pcpi_cache {
 size_t pcpi_cache_bytes(const struct pcpi_pcp_env *env,
 			const struct pcpi_zone *zone);
 
-/* Makes a cache in zero memory of pcpi_cache_bytes() or more. */
+/* Makes a cache in zero memory of so many bytes, which pcpi_cache_bytes() said at some
+ * time: it holds no more than has place in them. */
 struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 				   struct pcpi_pcp_env *env,
 				   struct pcpi_zone *zone);

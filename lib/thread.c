@@ -346,8 +346,10 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot), *next;
 
-	if (c && c->zone == zone)
+	if (c && c->zone == zone) {
+		pcpi_cache_where_answer(c); /* it is where it was */
 		return c;
+	}
 	c = pcpi_thread_cache(heap, NULL);
 	if (!c || c->zone == zone)
 		return c;

@@ -2,6 +2,8 @@
 /* trace.c - see trace.h. */
 #include "trace.h"
 
+#include <errno.h>
+
 #include "nest.h"
 #include "rcu.h"
 
@@ -20,6 +22,7 @@ PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
 		.high = high,
 	};
 	struct pcpi_trace_sink *sink;
+	int saved = errno;
 	unsigned depth;
 
 	section = pcpi_rcu_read_lock();
@@ -31,6 +34,7 @@ PCPI_COLD void pcpi_trace_emit(struct pcpi_trace *t, enum pcpa_event_kind kind,
 		pcpi_nest_resume(depth);
 	}
 	pcpi_rcu_read_unlock(section);
+	errno = saved; /* the subscriber may change it */
 }
 
 void pcpi_trace_set(struct pcpi_trace *t,

@@ -2,6 +2,8 @@
 /* watch.c - see watch.h. */
 #include "watch.h"
 
+#include <errno.h>
+
 #include "nest.h"
 #include "rcu.h"
 #include "sys/sys.h"
@@ -100,6 +102,7 @@ static void watcher_look(const struct pcpi_trace_sink *sink, int fd,
 PCPI_COLD void pcpi_watch_look(struct pcpi_watch *w, struct pcpi_zone *z)
 {
 	struct pcpi_section section;
+	int saved = errno;
 
 	/* relaxed: a descriptor lives as long as its heap. */
 	int fd = pcpi_load_relaxed(&w->event_fd);
@@ -114,6 +117,7 @@ PCPI_COLD void pcpi_watch_look(struct pcpi_watch *w, struct pcpi_zone *z)
 	pcpi_rcu_read_unlock(section);
 	if (fd >= 0)
 		watcher_look(NULL, fd, z, &z->level[PCPI_WATCHER_EVENT_FD]);
+	errno = saved; /* the subscriber may change it */
 }
 
 void pcpi_watch_set(struct pcpi_watch *w,

@@ -87,7 +87,7 @@ static struct pcpi_pageset pageset_for(const struct pcpi_zone *z,
 		.managed_pages = managed,
 		.page_bytes = page_bytes,
 		.low_pages = marks.low,
-		/* relaxed: under the lock; other readers size memory by it. */
+		/* relaxed: under the lock; other readers can do with any. */
 		.node_cpus = pcpi_load_relaxed(&z->node_cpus),
 		/* relaxed: as above. */
 		.all_cpus = pcpi_load_relaxed(&z->all_cpus),

@@ -127,8 +127,9 @@ struct pcpa_stats; /* pcpalloc/stats.h */
  * it can't be bound or the kernel doesn't tell where pages are (its error: -EPERM
  * in a sandbox), and where initial_bytes aren't on the node (-ENOMEM); growth gives
  * back what came from elsewhere. Without this flag all of that is a fallback, said
- * once; what came from elsewhere is counted (misplaced_pages). Where the process may
- * use one node only nothing can be misplaced, and nothing fails.
+ * once; what came from elsewhere is counted (misplaced_pages), but what a heap on
+ * several nodes grows by is given back, and the other nodes are asked.  Where the
+ * process may use one node only it is no matter that memory can't be bound.
  */
 #define PCPA_HEAP_BOUND 0x200u
 

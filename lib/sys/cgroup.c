@@ -246,7 +246,9 @@ static uint64_t node_reserve(uint64_t node_total, uint64_t all_total)
 
 	pcpi_sys_read_u64("/proc/sys/vm/min_free_kbytes", &reserve);
 	reserve += reserve / 4;
-	return all_total ? reserve * node_total / all_total : 0;
+	/* What a container is shown of the machine may be less than a node has. */
+	return all_total ? reserve * pcpi_min(node_total, all_total) / all_total
+			 : 0;
 }
 
 /* File pages are dropped only where no node has as much free. */

@@ -70,6 +70,27 @@ static void expect_conserved(uint64_t out)
 		     (unsigned long long)parts_pages_held(0));
 }
 
+/* Processors go away while a cache is made, and the bound of each rises. */
+Test(pcp, cache_stays_within_the_memory_it_was_given)
+{
+	struct pcpi_cache *c;
+	size_t bytes;
+	char *memory;
+
+	remake((struct parts_spec){.max_mib = 1024, .initial_mib = 1024});
+	pcpi_zone_cpus_changed(zone, 8, 8);
+	bytes = pcpi_cache_bytes(&parts.env, zone);
+	cr_assert(memory = calloc(1, bytes));
+	pcpi_zone_cpus_changed(zone, 1, 1);
+	cr_assert_gt(pcpi_cache_bytes(&parts.env, zone), bytes);
+	c = pcpi_cache_init(memory, bytes, &parts.env, zone);
+	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++)
+		cr_expect_leq((char *)(c->list[o].ring.slots + c->list[o].ring.mask + 1),
+			      memory + bytes, "order %u", o);
+	cr_expect_leq(c->high, c->high_cap);
+	free(memory);
+}
+
 /* ---- Refill -------------------------------------------------------------- */
 
 Test(pcp, refill_of_empty_cache_pops_in_ascending_order)

@@ -174,6 +174,22 @@ Test(tick, thread_that_moved_is_asked_where_it_is)
 	heap_end(heap);
 }
 
+/* Whoever stays where it is and only takes is asked, too, and hits again. */
+Test(tick, thread_that_stays_may_only_take)
+{
+	struct pcpa_heap *heap = heap_of_two_nodes();
+
+	fill(heap, 0, 60);
+	tick(heap);
+	for (unsigned i = 0; i < 3; i++) {
+		blocks[i] = pcpa_alloc(heap, 0, 0);
+		cr_assert_eq(pcpa_block_node(heap, blocks[i]), 0);
+	}
+	cr_expect_eq(pcpi_hot_cache(&heap->hot)->claim, PCPI_CLAIM_NONE);
+	pcpa_free_bulk(heap, blocks, 3);
+	heap_end(heap);
+}
+
 /* The first call may be a free. */
 Test(tick, thread_that_moved_may_only_free)
 {

@@ -96,6 +96,32 @@ Test(watch, low_and_available_are_told_once_each_with_hysteresis)
 	heap_end(heap);
 }
 
+static void spoil(const struct pcpa_event *e, void *arg)
+{
+	if (e->kind == PCPA_EVENT_LOW || e->kind == PCPA_EVENT_AVAILABLE)
+		note(e, arg);
+	errno = EDOM;
+}
+
+Test(watch, subscriber_leaves_errno)
+{
+	struct pcpa_heap *heap = heap_fixed(16 * MIB, 0);
+	size_t n = 0;
+
+	cr_assert_eq(pcpa_heap_watch(heap, spoil, &news), 0);
+	cr_assert_eq(pcpa_heap_trace(heap, spoil, &news), 0);
+	errno = ENOTTY;
+	while (!news.low && n < MANY)
+		cr_assert(blocks[n++] = pcpa_alloc(heap, 0, 0));
+	while (!news.available && n > 0)
+		pcpa_free(heap, blocks[--n]);
+	cr_assert(news.available);
+	cr_expect_eq(errno, ENOTTY);
+	cr_assert_eq(pcpa_heap_trace(heap, NULL, NULL), 0);
+	free_all(heap, blocks, n);
+	heap_end(heap);
+}
+
 /* Pages that go through the depot only, which knows of no zone. */
 Test(watch, depot_alone_makes_news)
 {
