@@ -117,6 +117,26 @@ static void rule16_direct_mapping_is_taken_back(void)
 	}
 }
 
+/* Advice makes several areas of a mapping.  Of those the kernel moves the first; what
+ * lies behind the target is another mapping's. */
+static void rule16_direct_areas_shrink_as_they_move(void)
+{
+	for (size_t bytes = 64 * KIB; bytes <= 4 * MIB; bytes *= 4) {
+		unsigned char *p = map_soiled(bytes), *to = map(bytes);
+
+		memset(to, 5, bytes);
+		EXPECT(direct_call(SYS_madvise, (uintptr_t)p + bytes / 2,
+				   bytes / 2, MADV_DONTDUMP, 0, 0, 0) == 0);
+		EXPECT(mremap(p, bytes, bytes / 4,
+			      MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+		expect_bytes(to, bytes / 4, SOIL, "moved");
+		expect_bytes(to + bytes / 4, bytes - bytes / 4, 5,
+			     "behind the target");
+		EXPECT(is_hole(p) && is_hole(p + bytes - PAGE));
+		unmap(to, bytes);
+	}
+}
+
 static void rule16_direct_munmap_of_everything_held(void)
 {
 	enum { N = 64 };
@@ -287,6 +307,7 @@ const struct probe probes_direct[] = {
 	PROBE(rule16_direct_guard_and_back),
 	PROBE(rule16_direct_fixed_inside),
 	PROBE(rule16_direct_mapping_is_taken_back),
+	PROBE(rule16_direct_areas_shrink_as_they_move),
 	PROBE(rule16_direct_munmap_of_everything_held),
 	PROBE(rule08_direct_munmap_then_munmap),
 	PROBE(rule08_direct_protection_then_munmap),
