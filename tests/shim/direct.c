@@ -299,6 +299,33 @@ static void rule16_syscall_of_other_kinds(void)
 		       &(struct timespec){0, 1}, NULL) == 0);
 }
 
+/* What is no memory is the kernel's to refuse. */
+static void rule16_syscall_clone3(void)
+{
+	struct {
+		uint64_t flags, no[3], signal, none[3];
+	} args = {.signal = SIGCHLD};
+	long bad = direct_call(SYS_clone3, 8, sizeof(args), 0, 0, 0, 0);
+	unsigned char *p = map_soiled(4 * MIB);
+	long pid;
+
+	if (bad == -ENOSYS || bad == -EPERM)
+		probe_skip("no clone3");
+	FAILS(syscall(SYS_clone3, (void *)8, sizeof(args)), (int)-bad);
+	FAILS(syscall(SYS_clone3, NULL, sizeof(args)), (int)-bad);
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	EXPECT(pid >= 0);
+	if (pid == 0) {
+		expect_bytes(p, 4 * MIB, SOIL, "in the child");
+		memset(p, 1, 4 * MIB);
+		expect_all_goes_on();
+		_exit(0);
+	}
+	child_await((pid_t)pid);
+	expect_bytes(p, 4 * MIB, SOIL, "in the parent");
+	unmap(p, 4 * MIB);
+}
+
 const struct probe probes_direct[] = {
 	PROBE(rule16_direct_munmap_of_all),
 	PROBE(rule16_direct_munmap_of_a_part),
@@ -318,5 +345,6 @@ const struct probe probes_direct[] = {
 	PROBE(rule16_syscall_mremap),
 	PROBE(rule16_syscall_fixed),
 	PROBE(rule16_syscall_of_other_kinds),
+	PROBE(rule16_syscall_clone3),
 	PROBES_END,
 };
