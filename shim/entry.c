@@ -253,6 +253,19 @@ static bool clone_copies(unsigned long flags)
 	return !(flags & CLONE_VM);
 }
 
+/* The same of clone3(), whose flags come first in what it is given.  The kernel, asked to
+ * read signals there and do something unknown with them, says EFAULT where it can't; that
+ * is what the call will say, too. */
+static bool clone3_copies(long args)
+{
+	enum { UNKNOWN = -1 };
+	long r = raw6(SYS_rt_sigprocmask, UNKNOWN, args, 0, sizeof(uint64_t), 0,
+		      0);
+
+	return args && r != -EFAULT &&
+	       clone_copies(*(const unsigned long *)args);
+}
+
 /* The C library's other name of its own. */
 extern int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 
@@ -310,8 +323,8 @@ static long number_call(long number, const long a[6])
 		if (clone_copies((unsigned long)a[0]))
 			shim_hugetlb_end(HUGETLB_FORKED);
 		break;
-	case SYS_clone3: /* whose flags come first */
-		if (a[0] && clone_copies(*(const unsigned long *)a[0]))
+	case SYS_clone3:
+		if (shim_control.hugetlb && clone3_copies(a[0]))
 			shim_hugetlb_end(HUGETLB_FORKED);
 		break;
 	case SYS_userfaultfd:   /* wants to see the first touch of new memory */

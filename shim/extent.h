@@ -24,7 +24,7 @@
  *   high    pages that may hold something else than zeros, counted from the first,
  *           when the program hasn't got it
  *   copy    of a BUSY or FREE one: how many forks lie between the first process and the
- *           one whose thread has it, or put it into a slot; else 0
+ *           one whose thread has it, or in whose slot it is; else 0
  *
  * A parked extent's word has the next one's page in the upper half instead of
  * length and high.

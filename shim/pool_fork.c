@@ -14,6 +14,8 @@
  *                        memory like any other, and all else is unmapped, so that the
  *                        kernel's view is the program's from then on
  *   an extent was BUSY   its word says in which copy: table.c takes it over, tainted
+ *   an extent was in a slot
+ *                        its word says from now on that it is this copy's
  *   anything else        extents on their way to or from a slot are lost to the child,
  *                        until it asks for just these pages (pool.c)
  *
@@ -22,7 +24,9 @@
  * be another mapping now.
  * Failure: a hole that the kernel doesn't make (too many areas) stays memory.
  * Limit: a handler that interrupted a call of the shim, forks, and in the child both
- * maps memory and returns, must not do that while another thread maps.
+ * maps memory and returns, must not do that while another thread maps.  What the call
+ * had at the fork, and may put into a slot, is the parent's copy's: a thread that asks
+ * for just these pages while another takes them out gets them, too.
  * Proved by tests/preload/test_fork.c.
  */
 #ifndef _GNU_SOURCE
@@ -34,6 +38,7 @@
 
 #include "hugetlb.h"
 #include "raw.h"
+#include "slots.h"
 #include "table.h"
 
 /* Unmaps [from, to), of which the program has nothing, and goes on from there. */
@@ -109,6 +114,8 @@ static void copy_look(void)
 	shim_hugetlb_copied(shim_pool_lost());
 	if (shim_pool_lost())
 		holes_unmap();
+	else
+		shim_slots_inherit();
 }
 
 PCPI_COLD void shim_fork_look(void)

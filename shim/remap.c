@@ -61,7 +61,7 @@ static long move_copy(const struct remap *m)
 /* What is one mapping to the program may be several areas to the kernel, which then
  * moves none: neighbours that were replaced at different times, after a fork, don't
  * merge.  Plain memory is copied; of other memory the program may have made several
- * areas itself. */
+ * areas itself.  No more goes than the target has: what is behind it isn't ours. */
 static long move_areas(const struct remap *m)
 {
 	bool fixed = m->flags & MREMAP_FIXED;
@@ -76,7 +76,8 @@ static long move_areas(const struct remap *m)
 
 	if (raw_failed(to))
 		return to;
-	shim_copy((void *)to, (void *)m->at, bytes_of(m->pages));
+	shim_copy((void *)to, (void *)m->at,
+		  bytes_of(pcpi_min(m->pages, m->want)));
 	shim_count(SHIM_MOVES);
 	if (m->flags & MREMAP_DONTUNMAP)
 		raw_madvise(m->at, bytes_of(m->pages), MADV_DONTNEED);

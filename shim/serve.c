@@ -208,7 +208,7 @@ static inline uint32_t take_fast(struct shim_slots *s, unsigned order,
 
 	if (pfn == PCPI_NO_PFN)
 		return pfn;
-	high = shim_high(shim_head_taken(pfn));
+	high = shim_high(shim_head(pfn));
 	if (order >= SHIM_UNIT_ORDER && high)
 		shim_pool_retain(-(int64_t)high);
 	if (pcpi_unlikely(probe) && !shim_hugetlb_is(pfn) &&

@@ -9,7 +9,9 @@
  * A shard is chosen by where the caller's stack is.  That needs no thread-local
  * storage, gives threads different shards mostly, and is only a matter of speed.
  *
- * S1  What is in a slot has the kind FREE, and is its class's.
+ * S1  What is in a slot has the kind FREE, is its class's, and is this copy's of the
+ *     process: whoever swaps it out need not say so first, when another thread may
+ *     already ask for its pages (pool_fork.c has the one exception).
  */
 #ifndef SHIM_SLOTS_H
 #define SHIM_SLOTS_H
@@ -84,5 +86,8 @@ void shim_slots_empty(void);
 /* The same for those of classes that nobody took from since the last call, from 2 MiB
  * up. */
 void shim_slots_age(void);
+
+/* In a child of a fork, before any of its threads takes one: makes S1 true. */
+void shim_slots_inherit(void);
 
 #endif

@@ -27,18 +27,6 @@ PCPI_INLINE void shim_head_set(uint32_t pfn, uint64_t w)
 	pcpi_store_release(&shim_range.heads[pfn], w);
 }
 
-/* Of an extent out of a slot: a thread of this copy has it. */
-PCPI_INLINE uint64_t shim_head_taken(uint32_t pfn)
-{
-	uint64_t w = shim_head(pfn);
-
-	if (pcpi_unlikely(!shim_of_copy(w, shim_range.copy))) {
-		w = shim_free(shim_order(w), shim_high(w), shim_range.copy);
-		shim_head_set(pfn, w);
-	}
-	return w;
-}
-
 /* The first page of the held extent that the page is part of, or PCPI_NO_PFN. */
 static inline uint32_t shim_extent_of(uint32_t pfn)
 {

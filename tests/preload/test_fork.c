@@ -405,6 +405,35 @@ Test(fork, block_is_out_of_the_pool)
 	parent_goes_on(p);
 }
 
+/* A thread of the child has just taken what was in a slot at the fork: it is on its way,
+ * not lost. */
+Test(fork, slot_of_the_parent_is_taken)
+{
+	unsigned char *p = map(BLOCK);
+	uint32_t pfn = page_of(p);
+	pid_t pid;
+
+	cr_assert_eq(munmap(p, BLOCK), 0);
+	pid = child();
+	if (pid == 0) {
+		struct shim_slots *s = NULL;
+
+		shim_fork_check();
+		for (unsigned i = 0; i < SHIM_SHARDS && !s; i++)
+			if (shim_slots_take(&shim_slots[6][i]) == pfn)
+				s = &shim_slots[6][i];
+		NEED(s);
+		NEED(mmap(p, PAGE, RW, ANON | MAP_FIXED, -1, 0) == MAP_FAILED);
+		NEED(shim_slots_put(s, 6, pfn));
+		/* Where it is free, it can be had. */
+		need_fixed(p, BLOCK);
+		need_maps();
+		_exit(0);
+	}
+	await(pid);
+	cr_assert_eq(munmap(map(BLOCK), BLOCK), 0);
+}
+
 /* Another thread was giving all that is free back for good. */
 static void dissolve_begin(void)
 {

@@ -117,6 +117,26 @@ static void rule16_direct_mapping_is_taken_back(void)
 	}
 }
 
+/* Advice makes several areas of a mapping.  Of those the kernel moves the first; what
+ * lies behind the target is another mapping's. */
+static void rule16_direct_areas_shrink_as_they_move(void)
+{
+	for (size_t bytes = 64 * KIB; bytes <= 4 * MIB; bytes *= 4) {
+		unsigned char *p = map_soiled(bytes), *to = map(bytes);
+
+		memset(to, 5, bytes);
+		EXPECT(direct_call(SYS_madvise, (uintptr_t)p + bytes / 2,
+				   bytes / 2, MADV_DONTDUMP, 0, 0, 0) == 0);
+		EXPECT(mremap(p, bytes, bytes / 4,
+			      MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+		expect_bytes(to, bytes / 4, SOIL, "moved");
+		expect_bytes(to + bytes / 4, bytes - bytes / 4, 5,
+			     "behind the target");
+		EXPECT(is_hole(p) && is_hole(p + bytes - PAGE));
+		unmap(to, bytes);
+	}
+}
+
 static void rule16_direct_munmap_of_everything_held(void)
 {
 	enum { N = 64 };
@@ -279,6 +299,33 @@ static void rule16_syscall_of_other_kinds(void)
 		       &(struct timespec){0, 1}, NULL) == 0);
 }
 
+/* What is no memory is the kernel's to refuse. */
+static void rule16_syscall_clone3(void)
+{
+	struct {
+		uint64_t flags, no[3], signal, none[3];
+	} args = {.signal = SIGCHLD};
+	long bad = direct_call(SYS_clone3, 8, sizeof(args), 0, 0, 0, 0);
+	unsigned char *p = map_soiled(4 * MIB);
+	long pid;
+
+	if (bad == -ENOSYS || bad == -EPERM)
+		probe_skip("no clone3");
+	FAILS(syscall(SYS_clone3, (void *)8, sizeof(args)), (int)-bad);
+	FAILS(syscall(SYS_clone3, NULL, sizeof(args)), (int)-bad);
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	EXPECT(pid >= 0);
+	if (pid == 0) {
+		expect_bytes(p, 4 * MIB, SOIL, "in the child");
+		memset(p, 1, 4 * MIB);
+		expect_all_goes_on();
+		_exit(0);
+	}
+	child_await((pid_t)pid);
+	expect_bytes(p, 4 * MIB, SOIL, "in the parent");
+	unmap(p, 4 * MIB);
+}
+
 const struct probe probes_direct[] = {
 	PROBE(rule16_direct_munmap_of_all),
 	PROBE(rule16_direct_munmap_of_a_part),
@@ -287,6 +334,7 @@ const struct probe probes_direct[] = {
 	PROBE(rule16_direct_guard_and_back),
 	PROBE(rule16_direct_fixed_inside),
 	PROBE(rule16_direct_mapping_is_taken_back),
+	PROBE(rule16_direct_areas_shrink_as_they_move),
 	PROBE(rule16_direct_munmap_of_everything_held),
 	PROBE(rule08_direct_munmap_then_munmap),
 	PROBE(rule08_direct_protection_then_munmap),
@@ -297,5 +345,6 @@ const struct probe probes_direct[] = {
 	PROBE(rule16_syscall_mremap),
 	PROBE(rule16_syscall_fixed),
 	PROBE(rule16_syscall_of_other_kinds),
+	PROBE(rule16_syscall_clone3),
 	PROBES_END,
 };

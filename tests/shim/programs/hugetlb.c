@@ -9,6 +9,7 @@
  *   hugetlb fork N     N mappings, which parent and child write to after a fork while
  *                      both read the old, and the pool is empty
  *   hugetlb clone N    the same with clone(), in turn with syscall(SYS_clone)
+ *   hugetlb clone3 N   the same with syscall(SYS_clone3)
  *   hugetlb bare       a fork by a bare instruction
  *   hugetlb threads N  four threads count in such memory while it is forked and
  *                      protected in parts; no count may be lost
@@ -349,8 +350,19 @@ static int copied(void *arg)
 	return 0;
 }
 
-static void forks(int n, bool clones)
+/* A fork by syscall(SYS_clone3), where that is allowed. */
+static int fork_clone3(void)
 {
+	/* First the flags; the fifth is the signal. */
+	uint64_t args[8] = {[4] = SIGCHLD};
+	int pid = (int)syscall(SYS_clone3, args, sizeof(args));
+
+	return pid < 0 && (errno == ENOSYS || errno == EPERM) ? fork() : pid;
+}
+
+static void forks(int n, const char *how)
+{
+	bool clones = strcmp(how, "clone") == 0;
 	static unsigned char stack[1 << 18];
 	int fds[3] = {-1, -1, n};
 
@@ -365,6 +377,8 @@ static void forks(int n, bool clones)
 		else if (clones)
 			pid = (int)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL,
 					   NULL);
+		else if (strcmp(how, "clone3") == 0)
+			pid = fork_clone3();
 		else
 			pid = fork();
 		CHECK(pid >= 0);
@@ -491,10 +505,9 @@ int main(int argc, char **argv)
 		parts();
 	} else if (strcmp(what, "returns") == 0) {
 		returns(n);
-	} else if (strcmp(what, "fork") == 0) {
-		forks(n, false);
-	} else if (strcmp(what, "clone") == 0) {
-		forks(n, true);
+	} else if (strcmp(what, "fork") == 0 || strcmp(what, "clone") == 0 ||
+		   strcmp(what, "clone3") == 0) {
+		forks(n, what);
 	} else if (strcmp(what, "bare") == 0) {
 		bare();
 	} else if (strcmp(what, "threads") == 0) {
