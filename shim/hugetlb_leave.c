@@ -10,12 +10,14 @@
  * What another thread writes between the two would be lost.  So the original is
  * protected from writes by userfaultfd, which makes the writer wait in the kernel;
  * closing the descriptor lets it go on, on the new memory.  That needs no other thread, no
- * signal and no handler.  An ordinary user may only hold up writes of programs, not of system
- * calls, which are refused with EFAULT for that moment; so with more threads than one
- * no new memory comes from the pool there (hugetlb.c).
+ * signal and no handler.  An ordinary user may only hold up writes of programs.  Those of
+ * the kernel for them then fail: a system call with EFAULT, and what it writes to a
+ * thread's own memory (rseq) by ending the program.  So nothing comes from the pool
+ * there (hugetlb.c), and only a program that has given up its rights since comes to
+ * that.
  *
  * A program that has one thread needs none of that, and its descriptors may all be
- * taken: how many threads there are is asked of /proc.
+ * taken: how many threads there are is asked of /proc, without one.
  *
  * Failure: the original stays as it is, and is counted.
  * Limit: what a device or an asynchronous operation writes to the pages meanwhile.
@@ -29,6 +31,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "bits.h"
@@ -46,32 +49,16 @@
 
 /* ---- Who else writes ----------------------------------------------------- */
 
-/* The 20th field of /proc/self/stat is the number of threads; the second may have
- * anything in it, also spaces, and ends with the last bracket. */
-static bool threads_one(const char *text, long n)
-{
-	int field = 2;
-	long at = n;
-
-	while (at > 0 && text[at - 1] != ')')
-		at--;
-	for (; at > 0 && at < n && field < 20; at++)
-		field += text[at] == ' ';
-	return at > 0 && at + 1 < n && text[at] == '1' && text[at + 1] == ' ';
-}
-
+/* A folder for each thread, besides the two that each folder has.  This needs no
+ * descriptor. */
 static bool alone(void)
 {
-	char text[1024];
-	long fd = raw6(SYS_openat, AT_FDCWD, (long)"/proc/self/stat",
-		       O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	long n;
+	struct stat tasks;
 
-	if (raw_failed(fd))
-		return false;
-	n = raw6(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
-	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
-	return !raw_failed(n) && threads_one(text, n);
+	return !raw_failed(raw6(SYS_newfstatat, AT_FDCWD,
+				(long)"/proc/self/task", (long)&tasks, 0, 0,
+				0)) &&
+	       tasks.st_nlink == 2 + 1;
 }
 
 /* A descriptor by which writes can be held up; negative: none. */
@@ -94,9 +81,9 @@ static long holder_open(bool kernel_mode)
 	return -1;
 }
 
-bool shim_hugetlb_can_hold(bool kernel_mode)
+bool shim_hugetlb_can_hold(void)
 {
-	long fd = holder_open(kernel_mode);
+	long fd = holder_open(true);
 
 	if (raw_failed(fd))
 		return false;

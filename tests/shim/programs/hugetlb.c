@@ -11,6 +11,11 @@
  *   hugetlb clone N    the same with clone(), in turn with syscall(SYS_clone)
  *   hugetlb clone3 N   the same with syscall(SYS_clone3)
  *   hugetlb bare       a fork by a bare instruction
+ *   hugetlb bareclone  the same, and the child's first call is a fork, too
+ *   hugetlb barenew    the same; the child maps what was free in the pool
+ *   hugetlb replaced   a mapping that was protected by a bare instruction, freed, and
+ *                      then another one at its place; a fork doesn't touch that
+ *   hugetlb full N     the same as fork, once, with no descriptor free
  *   hugetlb threads N  four threads count in such memory while it is forked and
  *                      protected in parts; no count may be lost
  *
@@ -28,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -387,29 +393,160 @@ static void forks(int n, const char *how)
 	release(n);
 }
 
+/* A system call that the library doesn't see, of which there are numbers for x86-64. */
+static long bare_call(long number, long a, long b, long c)
+{
+#if defined(__x86_64__)
+	long r = number;
+
+	__asm__ volatile("syscall"
+			 : "+a"(r)
+			 : "D"(a), "S"(b), "d"(c)
+			 : "rcx", "r11", "memory");
+	return r;
+#else
+	return syscall(number, a, b, c);
+#endif
+}
+
+static pid_t bare_fork(void)
+{
+#if defined(__x86_64__)
+	long pid = bare_call(SYS_fork, 0, 0, 0);
+#else
+	long pid = fork();
+#endif
+	CHECK(pid >= 0);
+	return (pid_t)pid;
+}
+
+static void await(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 /* Of which nothing hears: the child gets copies of pages of the pool, and what it does
  * first turns those into others. */
 static void bare(void)
 {
-#if defined(__x86_64__)
-	long pid = SYS_fork;
-	int status;
+	pid_t pid;
 
 	hold(2);
-	__asm__ volatile("syscall" : "+a"(pid) : : "rcx", "r11", "memory");
-	CHECK(pid >= 0);
+	pid = bare_fork();
 	if (pid == 0) {
 		CHECK(munmap(map(PAGE), PAGE) == 0);
 		CHECK(!pooled(held[0]));
 		release(2);
 		_exit(0);
 	}
-	CHECK(waitpid((pid_t)pid, &status, 0) == pid && status == 0);
+	await(pid);
 	release(2);
-#else
+}
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* A process that has forked takes nothing from the pool any more, even if that was the
+ * first that the library heard of it. */
+static void bare_clone(void)
+{
+	static unsigned char stack[1 << 16];
+	pid_t pid;
+
 	hold(2);
+	pid = bare_fork();
+	if (pid == 0) {
+		alarm(60);
+		await(clone(nothing, stack + sizeof(stack), SIGCHLD, NULL));
+		CHECK(!pooled(held[0]) && !pooled(filled()));
+		release(2);
+		_exit(0);
+	}
+	await(pid);
 	release(2);
-#endif
+}
+
+/* The parent takes the child's copies of what both have free. */
+static void bare_new(int n)
+{
+	unsigned char byte = 0;
+	int fds[2];
+	pid_t pid;
+
+	hold(n);
+	CHECK(pipe(fds) == 0);
+	for (int i = 0; i < n; i++)
+		CHECK(munmap(held[i], UNIT) == 0);
+	drain();
+	pid = bare_fork();
+	if (pid > 0)
+		for (int i = 0; i < n; i++)
+			held[i] = filled();
+	if (pid > 0)
+		CHECK(write(fds[1], &byte, 1) == 1);
+	else
+		CHECK(read(fds[0], &byte, 1) == 1);
+	if (pid == 0) {
+		for (int i = 0; i < n; i++)
+			filled();
+		_exit(0);
+	}
+	await(pid);
+}
+
+/* What the library finds out to be changed it unmaps, and knows no more. */
+static void replaced(void)
+{
+	unsigned char *p, *q;
+	pid_t pid;
+	int fd;
+
+	warm();
+	p = filled();
+	printf("pool: %d\n", pooled(p));
+	fflush(stdout);
+	CHECK(bare_call(SYS_mprotect, (long)p, UNIT, PROT_READ) == 0);
+	CHECK(munmap(p, UNIT) == 0);
+	fd = memfd_create("replaced", 0);
+	CHECK(fd >= 0 && ftruncate(fd, UNIT) == 0);
+	q = mmap(p, UNIT, RW, MAP_SHARED, fd, 0);
+	CHECK(q != MAP_FAILED);
+	*q = 1;
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		*q = 7;
+		_exit(0);
+	}
+	await(pid);
+	CHECK(*q == 7);
+}
+
+/* Nothing can be asked by a file, and nobody held up by a descriptor. */
+static void full(int n)
+{
+	struct rlimit few = {64, 64};
+	int fds[2];
+	pid_t pid;
+
+	hold(n);
+	CHECK(pipe(fds) == 0 && setrlimit(RLIMIT_NOFILE, &few) == 0);
+	while (dup(fds[0]) >= 0)
+		;
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid > 0)
+		drain();
+	for (int fd = 3; fd < 64; fd++)
+		if (fd != fds[0] && fd != fds[1])
+			close(fd);
+	both_write(n, pid, fds);
+	release(n);
 }
 
 /* ---- Threads --------------------------------------------------------------- */
@@ -510,6 +647,14 @@ int main(int argc, char **argv)
 		forks(n, what);
 	} else if (strcmp(what, "bare") == 0) {
 		bare();
+	} else if (strcmp(what, "bareclone") == 0) {
+		bare_clone();
+	} else if (strcmp(what, "barenew") == 0) {
+		bare_new(n);
+	} else if (strcmp(what, "replaced") == 0) {
+		replaced();
+	} else if (strcmp(what, "full") == 0) {
+		full(n);
 	} else if (strcmp(what, "threads") == 0) {
 		threads(n);
 	} else {
