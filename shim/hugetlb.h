@@ -80,7 +80,7 @@ void shim_hugetlb_copied(bool lost);
 /* Registers what has to be done before a fork.  Called by our constructor. */
 void shim_hugetlb_start(void);
 
-/* ---- Between hugetlb.c and hugetlb_leave.c -------------------------------- */
+/* ---- Between hugetlb.c, hugetlb_leave.c and hugetlb_stack.c ---------------- */
 
 /* No signals while it is held, so that no handler waits for what it interrupted. */
 void shim_hugetlb_lock(uint64_t *mask);
@@ -92,5 +92,9 @@ bool shim_hugetlb_can_hold(void);
 /* Other memory with the same contents in the place of whole units', as one area.  The
  * lock is held, or nothing else goes on.  False: it is as it was. */
 bool shim_hugetlb_run_leave(uint32_t first, uint32_t end);
+
+/* A call while which neither the thread nor the kernel for it writes to these bytes.  False:
+ * that can't be had, and there was none.  The lock is held, or nothing else goes on. */
+bool shim_hugetlb_call(void (*call)(void), uintptr_t at, size_t bytes);
 
 #endif

@@ -16,6 +16,8 @@
  * there (hugetlb.c), and only a program that has given up its rights since comes to
  * that.
  *
+ * The thread that does this may have its own stack there: hugetlb_stack.c.
+ *
  * A program that has one thread needs none of that, and its descriptors may all be
  * taken: how many threads there are is asked of /proc, without one.
  *
@@ -163,13 +165,27 @@ static bool run_replace_held(uintptr_t at, size_t bytes)
 	return done;
 }
 
+/* Of the one who leaves. */
+static struct {
+	uintptr_t at;
+	size_t bytes;
+	bool done;
+} leaving;
+
+static void leaving_replace(void)
+{
+	leaving.done = alone() ? run_replace(leaving.at, leaving.bytes)
+			       : run_replace_held(leaving.at, leaving.bytes);
+}
+
 bool shim_hugetlb_run_leave(uint32_t first, uint32_t end)
 {
-	uintptr_t at = shim_at(first);
-	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
-	bool done =
-		alone() ? run_replace(at, bytes) : run_replace_held(at, bytes);
+	bool done;
 
+	leaving.at = shim_at(first);
+	leaving.bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
+	done = shim_hugetlb_call(leaving_replace, leaving.at, leaving.bytes) &&
+	       leaving.done;
 	pcpi_counter_add(done ? &shim_hugetlb.left_units
 			      : &shim_hugetlb.lost_units,
 			 (end - first) >> SHIM_UNIT_ORDER);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hugetlb.c - a program whose mappings may be huge pages of the kernel's pool; for
- * tests/shim/hugetlb.
+ * hugetlb.c - a program whose mappings may be huge pages of the kernel's pool; with
+ * hugetlb_parts.c, for tests/shim/hugetlb.
  *
  *   hugetlb hold N     N mappings of 2 MiB at a time, written and read
  *   hugetlb parts      all that can be done to a part of one
@@ -16,6 +16,7 @@
  *   hugetlb replaced   a mapping that was protected by a bare instruction, freed, and
  *                      then another one at its place; a fork doesn't touch that
  *   hugetlb full N     the same as fork, once, with no descriptor free
+ *   hugetlb stack N    forks and protects parts while its own stack is such memory
  *   hugetlb threads N  four threads count in such memory while it is forked and
  *                      protected in parts; no count may be lost
  *
@@ -23,82 +24,21 @@
  * sees it, then "churn: whole", and exits with 0; or says what was wrong.
  */
 #define _GNU_SOURCE
+#include "hugetlb.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
+#include <ucontext.h>
 
-#define PAGE ((size_t)4096)
-#define UNIT ((size_t)2 << 20)
-#define RW (PROT_READ | PROT_WRITE)
-#define ANON (MAP_PRIVATE | MAP_ANONYMOUS)
 #define THREADS 4
 #define MANY 256
-
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "hugetlb: %d: not so: %s (%m)\n",      \
-				__LINE__, #cond);                              \
-			_exit(1);                                              \
-		}                                                              \
-	} while (0)
-
-static unsigned char *map(size_t bytes)
-{
-	unsigned char *p = mmap(NULL, bytes, RW, ANON, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	return p;
-}
-
-static bool all(const unsigned char *p, unsigned char value, size_t bytes)
-{
-	return *p == value && (bytes == 1 || !memcmp(p, p + 1, bytes - 1));
-}
-
-/* Does the kernel say that the address is in huge pages of the pool? */
-static bool pooled(const void *p)
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	char line[512];
-	bool inside = false, ht = false;
-	unsigned long from, to;
-
-	CHECK(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			inside = (uintptr_t)p >= from && (uintptr_t)p < to;
-		else if (inside && !strncmp(line, "VmFlags:", 8))
-			ht = strstr(line, " ht") != NULL;
-	}
-	fclose(f);
-	return ht;
-}
-
-/* So often that the library knows the sizes to be used. */
-static void warm(void)
-{
-	for (size_t bytes = UNIT; bytes <= 4 * UNIT; bytes *= 2)
-		for (int i = 0; i < 4; i++) {
-			unsigned char *p = map(bytes);
-
-			CHECK(all(p, 0, bytes));
-			memset(p, 0xa5, bytes);
-			CHECK(munmap(p, bytes) == 0);
-		}
-}
 
 static unsigned char *held[MANY];
 
@@ -125,148 +65,6 @@ static void release(int n)
 		CHECK(munmap(held[i], UNIT) == 0);
 	}
 	warm();
-}
-
-/* ---- Parts ----------------------------------------------------------------- */
-
-static unsigned char *filled(void)
-{
-	unsigned char *p = map(UNIT);
-
-	CHECK(all(p, 0, UNIT));
-	memset(p, 7, UNIT);
-	return p;
-}
-
-static void part_protect(unsigned char *p)
-{
-	int fds[2];
-
-	CHECK(mprotect(p + PAGE, PAGE, PROT_NONE) == 0);
-	CHECK(pipe(fds) == 0);
-	CHECK(write(fds[1], p + PAGE, 1) == -1 && errno == EFAULT);
-	CHECK(mprotect(p + PAGE, PAGE, RW) == 0);
-	close(fds[0]);
-	close(fds[1]);
-	CHECK(all(p, 7, UNIT));
-}
-
-static void part_unmap(unsigned char *p)
-{
-	CHECK(munmap(p + 8 * PAGE, PAGE) == 0);
-	CHECK(msync(p + 8 * PAGE, PAGE, MS_ASYNC) == -1 && errno == ENOMEM);
-	CHECK(all(p, 7, 8 * PAGE));
-	CHECK(mmap(p + 8 * PAGE, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0) ==
-	      p + 8 * PAGE);
-	CHECK(all(p + 8 * PAGE, 0, PAGE));
-	memset(p + 8 * PAGE, 7, PAGE);
-}
-
-static void part_replace(unsigned char *p)
-{
-	CHECK(mmap(p + PAGE, PAGE, PROT_READ, ANON | MAP_FIXED, -1, 0) ==
-	      p + PAGE);
-	CHECK(all(p + PAGE, 0, PAGE) && all(p, 7, PAGE));
-	CHECK(mmap(p + PAGE, PAGE, RW, ANON | MAP_FIXED, -1, 0) == p + PAGE);
-	memset(p + PAGE, 7, PAGE);
-}
-
-static void part_advise(unsigned char *p)
-{
-	CHECK(madvise(p + PAGE, PAGE, MADV_DONTNEED) == 0);
-	CHECK(all(p + PAGE, 0, PAGE) && all(p + 2 * PAGE, 7, PAGE));
-	CHECK(madvise(p + PAGE, UNIT / 2 + PAGE, MADV_DONTNEED) == 0);
-	CHECK(all(p + PAGE, 0, UNIT / 2 + PAGE) && *p == 7);
-	memset(p, 7, UNIT);
-	CHECK(madvise(p + PAGE, PAGE, MADV_FREE) == 0);
-	CHECK(madvise(p + PAGE, PAGE, MADV_WILLNEED) == 0);
-	CHECK(madvise(p + PAGE, PAGE, MADV_COLD) == 0);
-	CHECK(madvise(p, UNIT, MADV_POPULATE_WRITE) == 0);
-	memset(p, 7, UNIT);
-	CHECK(madvise(p + PAGE, PAGE, MADV_DONTFORK) == 0);
-	CHECK(all(p, 7, UNIT));
-}
-
-static void part_lock(unsigned char *p)
-{
-	unsigned char seen;
-
-	CHECK(mincore(p + PAGE, PAGE, &seen) == 0 && (seen & 1));
-	CHECK(mlock(p + PAGE, PAGE) == 0 && munlock(p + PAGE, PAGE) == 0);
-}
-
-static void part_move(unsigned char *p)
-{
-	unsigned char *q = map(UNIT);
-
-	CHECK(mremap(p, UNIT, UNIT, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
-	CHECK(all(q, 7, UNIT));
-	CHECK(mremap(q, UNIT, UNIT / 2, 0) == q);
-	q = mremap(q, UNIT / 2, UNIT, MREMAP_MAYMOVE);
-	CHECK(q != MAP_FAILED && all(q, 7, UNIT / 2));
-	CHECK(all(q + UNIT / 2, 0, UNIT / 2));
-	CHECK(munmap(q, UNIT) == 0);
-}
-
-static void part_moves_out(unsigned char *p)
-{
-	unsigned char *q = mremap(p + PAGE, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
-
-	CHECK(q != MAP_FAILED && all(q, 7, PAGE) && all(q + PAGE, 0, PAGE));
-	CHECK(munmap(q, 2 * PAGE) == 0);
-	CHECK(mmap(p + PAGE, PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0) ==
-	      p + PAGE);
-	q = mremap(p + UNIT / 2, UNIT / 4, UNIT / 4,
-		   MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
-	CHECK(q != MAP_FAILED && all(q, 7, UNIT / 4));
-	CHECK(all(p + UNIT / 2, 0, UNIT / 4) && *p == 7);
-	CHECK(munmap(q, UNIT / 4) == 0);
-}
-
-static void large_parts(void)
-{
-	unsigned char *p = map(4 * UNIT);
-
-	memset(p, 7, 4 * UNIT);
-	CHECK(madvise(p + PAGE, 3 * UNIT, MADV_DONTNEED) == 0);
-	CHECK(all(p, 7, PAGE) && all(p + PAGE, 0, 3 * UNIT));
-	CHECK(all(p + PAGE + 3 * UNIT, 7, UNIT - PAGE));
-	CHECK(mprotect(p + 2 * UNIT, PAGE, PROT_READ) == 0);
-	CHECK(madvise(p, 4 * UNIT, MADV_DONTNEED) == 0);
-	CHECK(all(p, 0, 4 * UNIT));
-	memset(p + 3 * UNIT, 7, UNIT);
-	CHECK(munmap(p + 2 * UNIT + PAGE, UNIT) == 0);
-	CHECK(all(p + 3 * UNIT + PAGE, 7, UNIT - PAGE));
-	CHECK(munmap(p, 4 * UNIT) == 0);
-	p = map(4 * UNIT);
-	memset(p, 7, 4 * UNIT);
-	CHECK(munmap(p + UNIT + PAGE, 3 * UNIT - PAGE) == 0);
-	CHECK(all(p, 7, UNIT + PAGE));
-	p = mremap(p, UNIT + PAGE, 4 * UNIT, MREMAP_MAYMOVE);
-	CHECK(all(p, 7, UNIT + PAGE));
-	CHECK(all(p + UNIT + PAGE, 0, 3 * UNIT - PAGE));
-	CHECK(munmap(p, 4 * UNIT) == 0);
-}
-
-static void parts(void)
-{
-	static void (*const each[])(unsigned char *) = {
-		part_protect, part_unmap, part_replace,   part_advise,
-		part_lock,    part_move,  part_moves_out,
-	};
-	int count = 0;
-
-	warm();
-	for (size_t i = 0; i < sizeof(each) / sizeof(*each); i++) {
-		unsigned char *p = filled();
-
-		count += pooled(p);
-		each[i](p);
-		CHECK(munmap(p, UNIT) == 0);
-		large_parts();
-		warm();
-	}
-	printf("pool: %d\n", count);
 }
 
 /* ---- Giving back ----------------------------------------------------------- */
@@ -599,8 +397,75 @@ static void threads_round(int k)
 	}
 }
 
+static unsigned char *own_stack;
+
+/* On that stack; a fork and a guard page make memory leave that is in use just now. */
+static void stack_change(int k)
+{
+	pid_t pid;
+
+	if (k % 2) {
+		CHECK(mprotect(own_stack, PAGE, PROT_NONE) == 0);
+		CHECK(mprotect(own_stack, PAGE, RW) == 0);
+	}
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	await(pid);
+	CHECK(!pooled(own_stack));
+}
+
+static void *stack_thread(void *arg)
+{
+	volatile int before = *(int *)arg;
+
+	stack_change(*(int *)arg);
+	CHECK(before == *(int *)arg && sched_getcpu() >= 0);
+	return arg;
+}
+
+static ucontext_t outside, within;
+
+static void stack_switched(int k)
+{
+	stack_change(k);
+}
+
+/* A thread whose stack and thread-local memory are there, while others want the
+ * processors; or a program's own stack, of its only thread. */
+static void stack_round(int k)
+{
+	pthread_t others[THREADS], thread;
+	pthread_attr_t attr;
+
+	own_stack = map(UNIT);
+	if (k % 4 >= 2) {
+		CHECK(getcontext(&within) == 0);
+		within.uc_stack.ss_sp = own_stack;
+		within.uc_stack.ss_size = UNIT;
+		within.uc_link = &outside;
+		makecontext(&within, (void (*)(void))stack_switched, 1, k);
+		CHECK(swapcontext(&outside, &within) == 0);
+		return;
+	}
+	__atomic_store_n(&ends, false, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < THREADS; i++) {
+		held[i] = map(UNIT);
+		CHECK(pthread_create(&others[i], NULL, count_up,
+				     held[i] + i * 64) == 0);
+	}
+	CHECK(pthread_attr_init(&attr) == 0);
+	CHECK(pthread_attr_setstack(&attr, own_stack, UNIT) == 0);
+	CHECK(pthread_create(&thread, &attr, stack_thread, &k) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	__atomic_store_n(&ends, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_join(others[i], NULL) == 0);
+}
+
 /* Each round in a process of its own, as a fork ends it. */
-static void threads(int n)
+static void rounds(int n, void (*each)(int))
 {
 	int count = 0;
 
@@ -618,7 +483,7 @@ static void threads(int n)
 			byte = pooled(held[0]);
 			CHECK(munmap(held[0], UNIT) == 0);
 			CHECK(write(fds[1], &byte, 1) == 1);
-			threads_round(k);
+			each(k);
 			_exit(0);
 		}
 		CHECK(read(fds[0], &byte, 1) == 1);
@@ -656,7 +521,9 @@ int main(int argc, char **argv)
 	} else if (strcmp(what, "full") == 0) {
 		full(n);
 	} else if (strcmp(what, "threads") == 0) {
-		threads(n);
+		rounds(n, threads_round);
+	} else if (strcmp(what, "stack") == 0) {
+		rounds(n, stack_round);
 	} else {
 		return 2;
 	}
