@@ -53,6 +53,7 @@
 #include "control.h"
 #include "mem.h"
 #include "pool_core.h"
+#include "range.h"
 #include "raw.h"
 #include "serve.h"
 #include "table.h"
@@ -350,9 +351,23 @@ static uint32_t run_end(uint32_t at, uint32_t end)
 	return at;
 }
 
+/* All as one area: whole units that the program gave back, too.  What it changed itself
+ * in an extent must stay so. */
+static bool piece_leave_whole(uint32_t at, uint32_t end)
+{
+	if (!shim_range_plain(at, end) || !shim_hugetlb_run_leave(at, end))
+		return false;
+	for (; at < end; at += SHIM_UNIT_PAGES)
+		if (shim_pool_zone(at) == SHIM_HUGETLB)
+			unit_unset(at >> SHIM_UNIT_ORDER);
+	return true;
+}
+
 /* The lock is held. */
 static void piece_leave(uint32_t at, uint32_t end)
 {
+	if (run_end(at, end) < end && piece_leave_whole(at, end))
+		return;
 	while (at < end) {
 		uint32_t stop = run_end(at, end);
 

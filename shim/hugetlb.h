@@ -64,11 +64,18 @@ void shim_hugetlb_drop(uint32_t first, uint32_t end);
 
 /*
  * The same with the contents, whoever has the pages and writes to them meanwhile; of an
- * extent all.  Cost: a copy.
+ * extent all, as one area, unless the program changed a part of it.  Cost: a copy.
  * Failure: pages that can't leave stay; what the caller is about to do is then refused
  * by the kernel.
  */
 void shim_hugetlb_leave(uint32_t first, uint32_t end);
+
+/*
+ * While it is held nothing leaves.  For who gives memory back in an extent that has pages
+ * of the pool.  No signals come, so that no handler waits for what it interrupted.
+ */
+void shim_hugetlb_lock(uint64_t *mask);
+void shim_hugetlb_unlock(const uint64_t *mask);
 
 /* All pages leave, and none comes any more. */
 void shim_hugetlb_end(enum shim_hugetlb_state why);
@@ -81,10 +88,6 @@ void shim_hugetlb_copied(bool lost);
 void shim_hugetlb_start(void);
 
 /* ---- Between hugetlb.c, hugetlb_leave.c and hugetlb_stack.c ---------------- */
-
-/* No signals while it is held, so that no handler waits for what it interrupted. */
-void shim_hugetlb_lock(uint64_t *mask);
-void shim_hugetlb_unlock(const uint64_t *mask);
 
 /* Can the writes of other threads be held up, also those of the kernel for them? */
 bool shim_hugetlb_can_hold(void);

@@ -93,22 +93,35 @@ bool shim_hugetlb_can_hold(void)
 	return true;
 }
 
-/* Writes wait until the descriptor is closed. */
+/* One unit is one area; older kernels don't protect several at once. */
+static bool unit_protect(long fd, uintptr_t at)
+{
+	struct uffdio_writeprotect protect = {
+		.range = {.start = at, .len = UNIT_BYTES},
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+
+	return !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_WRITEPROTECT,
+				(long)&protect, 0, 0, 0));
+}
+
+/* Writes wait until the descriptor is closed.  Where there is no memory yet, as in units
+ * that were given back, nothing could be protected: there it becomes the zero page. */
 static bool writes_hold(long fd, uintptr_t at, size_t bytes)
 {
 	struct uffdio_register area = {
 		.range = {.start = at, .len = bytes},
 		.mode = UFFDIO_REGISTER_MODE_WP,
 	};
-	struct uffdio_writeprotect protect = {
-		.range = {.start = at, .len = bytes},
-		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
-	};
 
-	return !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_REGISTER,
-				(long)&area, 0, 0, 0)) &&
-	       !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_WRITEPROTECT,
-				(long)&protect, 0, 0, 0));
+	if (raw_failed(raw_madvise(at, bytes, MADV_POPULATE_READ)) ||
+	    raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_REGISTER, (long)&area,
+			    0, 0, 0)))
+		return false;
+	for (size_t i = 0; i < bytes; i += UNIT_BYTES)
+		if (!unit_protect(fd, at + i))
+			return false;
+	return true;
 }
 
 /* ---- Copying ------------------------------------------------------------- */
@@ -128,6 +141,25 @@ static bool run_copy(uintptr_t to, uintptr_t from, size_t bytes)
 	return true;
 }
 
+static bool unit_zero(uintptr_t at)
+{
+	const uint64_t *words = (const uint64_t *)at;
+
+	for (size_t i = 0; i < UNIT_BYTES / sizeof(*words); i++)
+		if (words[i])
+			return false;
+	return true;
+}
+
+/* Units that were given back stay without memory in a copy. */
+static void run_empty(uintptr_t copy, uintptr_t at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += UNIT_BYTES)
+		if (shim_pool_zone(shim_pfn(at + i)) != SHIM_HUGETLB &&
+		    unit_zero(copy + i))
+			raw_madvise(copy + i, UNIT_BYTES, MADV_DONTNEED);
+}
+
 /* A copy takes the place of the original. */
 static bool run_replace(uintptr_t at, size_t bytes)
 {
@@ -140,9 +172,11 @@ static bool run_replace(uintptr_t at, size_t bytes)
 		return false;
 	copy = pcpi_round_up((uintptr_t)area, UNIT_BYTES);
 	raw_madvise(copy, bytes, MADV_HUGEPAGE);
-	done = run_copy(copy, at, bytes) &&
-	       !raw_failed(raw_mremap(copy, bytes, bytes,
-				      MREMAP_MAYMOVE | MREMAP_FIXED, at));
+	done = run_copy(copy, at, bytes);
+	if (done)
+		run_empty(copy, at, bytes);
+	done = done && !raw_failed(raw_mremap(copy, bytes, bytes,
+					      MREMAP_MAYMOVE | MREMAP_FIXED, at));
 	if (copy > (uintptr_t)area)
 		raw_munmap((uintptr_t)area, copy - (uintptr_t)area);
 	if (!done)

@@ -372,18 +372,23 @@ static void threads_round(int k)
 	pthread_t threads[THREADS];
 	int status, pid;
 
-	for (int i = 0; i < THREADS; i++)
-		held[i] = map(UNIT);
+	for (int i = 0; i < THREADS; i++) {
+		held[i] = map(2 * UNIT);
+		memset(held[i], 1, 2 * UNIT);
+		/* Half of what they count in is given back, and new. */
+		if (k & 2)
+			CHECK(madvise(held[i] + UNIT, UNIT, MADV_DONTNEED) == 0);
+	}
 	__atomic_store_n(&ends, false, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&threads[i], NULL, count_up,
-				     held[i] + i * 64) == 0);
+				     held[i] + UNIT / 2 + i * 64) == 0);
 	usleep(1000);
 	if (k % 2) {
 		pid = fork();
 		CHECK(pid >= 0);
 		if (pid == 0)
-			_exit(munmap(held[0], UNIT) != 0);
+			_exit(munmap(held[0], 2 * UNIT) != 0);
 		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	}
 	for (size_t i = 0; i < THREADS; i++) {
@@ -393,7 +398,7 @@ static void threads_round(int k)
 	__atomic_store_n(&ends, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < THREADS; i++) {
 		CHECK(pthread_join(threads[i], NULL) == 0);
-		CHECK(munmap(held[i], UNIT) == 0);
+		CHECK(munmap(held[i], 2 * UNIT) == 0);
 	}
 }
 

@@ -117,6 +117,32 @@ static void large_parts(void)
 	CHECK(munmap(p, 4 * UNIT) == 0);
 }
 
+static bool resident(unsigned char *p)
+{
+	unsigned char seen;
+
+	CHECK(mincore(p, PAGE, &seen) == 0);
+	return seen & 1;
+}
+
+/* What was given back of a mapping goes on being part of it for the kernel. */
+static void given_back(void)
+{
+	unsigned char *p = map(4 * UNIT), *q;
+
+	memset(p, 7, 4 * UNIT);
+	CHECK(madvise(p + UNIT, 2 * UNIT, MADV_DONTNEED) == 0);
+	p[2 * UNIT] = 9;
+	CHECK(madvise(p, 4 * UNIT, MADV_DONTDUMP) == 0);
+	CHECK(!resident(p + UNIT + PAGE));
+	q = mremap(p, 4 * UNIT, 16 * UNIT, MREMAP_MAYMOVE);
+	CHECK(q != MAP_FAILED);
+	CHECK(all(q, 7, UNIT) && all(q + UNIT, 0, UNIT));
+	CHECK(q[2 * UNIT] == 9 && all(q + 2 * UNIT + 1, 0, UNIT - 1));
+	CHECK(all(q + 3 * UNIT, 7, UNIT) && all(q + 4 * UNIT, 0, 12 * UNIT));
+	CHECK(munmap(q, 16 * UNIT) == 0);
+}
+
 void parts(void)
 {
 	static void (*const each[])(unsigned char *) = {
@@ -133,6 +159,7 @@ void parts(void)
 		each[i](p);
 		CHECK(munmap(p, UNIT) == 0);
 		large_parts();
+		given_back();
 		warm();
 	}
 	printf("pool: %d\n", count);
