@@ -53,6 +53,7 @@
 #include "control.h"
 #include "mem.h"
 #include "pool_core.h"
+#include "range.h"
 #include "raw.h"
 #include "serve.h"
 #include "table.h"
@@ -60,9 +61,6 @@
 #define MAP_HUGE_2M (21 << 26)
 
 struct shim_hugetlb shim_hugetlb;
-
-/* Of the C library: is the program known to have one thread?  It may be absent. */
-extern char __libc_single_threaded __attribute__((weak));
 
 /* ---- Locks --------------------------------------------------------------- */
 
@@ -198,23 +196,12 @@ static void unit_unset(uint32_t unit)
 
 /* ---- Taking -------------------------------------------------------------- */
 
-/* May the pool be used by this process as it is? */
+/* May the pool be used by this process as it is?  Its rights may change. */
 static bool safe(void)
 {
-	bool one = &__libc_single_threaded && __libc_single_threaded;
-
-	/* relaxed: a flag that stays. */
-	if (!pcpi_load_relaxed(&shim_hugetlb.checked)) {
-		if (!shim_hugetlb_can_hold(false)) {
-			state_set(HUGETLB_UNSAFE);
-			return false;
-		}
-		/* relaxed: the same. */
-		pcpi_store_relaxed(&shim_hugetlb.checked, 1u);
-	}
-	if (one || shim_hugetlb_can_hold(true))
+	if (shim_hugetlb_can_hold())
 		return true;
-	state_set(HUGETLB_THREADS);
+	state_set(HUGETLB_UNSAFE);
 	return false;
 }
 
@@ -308,7 +295,7 @@ bool shim_hugetlb_wanted(unsigned order)
 	if (state == HUGETLB_OPEN)
 		return true;
 	/* relaxed: the same. */
-	return state != HUGETLB_REFUSED && state != HUGETLB_UNSAFE &&
+	return state != HUGETLB_REFUSED &&
 	       pcpi_load_relaxed(&shim_hugetlb.short_s) !=
 		       pcpi_load_relaxed(&shim_pool.tick_s);
 }
@@ -364,9 +351,23 @@ static uint32_t run_end(uint32_t at, uint32_t end)
 	return at;
 }
 
+/* All as one area: whole units that the program gave back, too.  What it changed itself
+ * in an extent must stay so. */
+static bool piece_leave_whole(uint32_t at, uint32_t end)
+{
+	if (!shim_range_plain(at, end) || !shim_hugetlb_run_leave(at, end))
+		return false;
+	for (; at < end; at += SHIM_UNIT_PAGES)
+		if (shim_pool_zone(at) == SHIM_HUGETLB)
+			unit_unset(at >> SHIM_UNIT_ORDER);
+	return true;
+}
+
 /* The lock is held. */
 static void piece_leave(uint32_t at, uint32_t end)
 {
+	if (run_end(at, end) < end && piece_leave_whole(at, end))
+		return;
 	while (at < end) {
 		uint32_t stop = run_end(at, end);
 
@@ -398,11 +399,14 @@ void shim_hugetlb_leave(uint32_t first, uint32_t end)
 
 void shim_hugetlb_end(enum shim_hugetlb_state why)
 {
+	/* Of a copy, nobody is inside that was. */
+	shim_fork_check();
 	if (!shim_control.hugetlb)
 		return;
 	gate_close();
 	state_set(why);
-	if (!shim_hugetlb_used())
+	/* What is left in a range that is forgotten is not ours. */
+	if (!shim_hugetlb_used() || !shim_range_there())
 		return;
 	/* What is free needs no copy. */
 	shim_pool_return_hugetlb();
@@ -413,7 +417,6 @@ void shim_hugetlb_end(enum shim_hugetlb_state why)
 
 static void fork_prepare(void)
 {
-	shim_fork_check();
 	shim_hugetlb_end(HUGETLB_FORKED);
 }
 
@@ -421,6 +424,38 @@ void shim_hugetlb_start(void)
 {
 	if (shim_control.hugetlb)
 		pthread_atfork(fork_prepare, NULL, NULL);
+}
+
+/* From a unit of the pool on, as far as nothing there is the program's: where that
+ * ends. */
+static uint32_t free_end(uint32_t at, uint32_t end)
+{
+	end = run_end(at, end);
+	while (at < end && shim_extent_of(at) == PCPI_NO_PFN)
+		at += SHIM_UNIT_PAGES;
+	return at;
+}
+
+/* Copied units from the first on leave; returns where they end.  The parent may have
+ * taken the copy: of what is free nothing is read.  An extent that can't be read is
+ * lost to the program, and nobody else gets its memory. */
+static uint32_t copied_leave(uint32_t at, uint32_t end, bool lost)
+{
+	uint32_t head, to = free_end(at, end);
+	bool done;
+
+	if (to > at) {
+		done = shim_pool_renew(at, to) == 0;
+	} else {
+		to = run_end(at, piece_of(at, &head));
+		done = shim_hugetlb_run_leave(at, to);
+		if (!done && head != PCPI_NO_PFN)
+			shim_extent_taint(head);
+	}
+	for (; at < to; at += SHIM_UNIT_PAGES)
+		if (done && !lost)
+			unit_unset_locked(at >> SHIM_UNIT_ORDER);
+	return to;
 }
 
 void shim_hugetlb_copied(bool lost)
@@ -436,16 +471,9 @@ void shim_hugetlb_copied(bool lost)
 	state_set(lost ? HUGETLB_OVER : HUGETLB_OPEN);
 	/* After a fork that no handler saw. */
 	for (uint32_t at = 0; shim_hugetlb_used() && at < pages;) {
-		uint32_t from, to;
-
-		if (shim_pool_zone(at) != SHIM_HUGETLB) {
+		if (shim_pool_zone(at) != SHIM_HUGETLB)
 			at += SHIM_UNIT_PAGES;
-			continue;
-		}
-		to = run_end(at, piece_of(at, &from));
-		shim_hugetlb_run_leave(at, to);
-		for (; at < to; at += SHIM_UNIT_PAGES)
-			if (!lost)
-				unit_unset_locked(at >> SHIM_UNIT_ORDER);
+		else
+			at = copied_leave(at, pages, lost);
 	}
 }

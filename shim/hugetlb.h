@@ -16,9 +16,8 @@ enum shim_hugetlb_state {
 	HUGETLB_OPEN,    /* is used, or will be */
 	HUGETLB_SHORT,   /* the pool has too few; asked again in a second */
 	HUGETLB_REFUSED, /* the kernel has none, or can't move them */
-	HUGETLB_BOUND,  /* a control group or a cpuset keeps us from the pool */
-	HUGETLB_UNSAFE, /* writes can't be held up by userfaultfd */
-	HUGETLB_THREADS, /* the same, in a program with threads */
+	HUGETLB_BOUND,   /* a control group or a cpuset keeps us from the pool */
+	HUGETLB_UNSAFE,  /* not all writes can be held up by userfaultfd */
 	HUGETLB_FORKED,  /* the program has forked */
 	HUGETLB_OVER,    /* nothing is served any more */
 };
@@ -29,7 +28,6 @@ struct shim_hugetlb {
 	uint32_t state;      /* a: enum shim_hugetlb_state */
 	uint32_t short_s;    /* a: second in which the pool was too short */
 	uint32_t units;      /* a: of 2 MiB that are from the pool */
-	uint32_t checked;    /* a: writes can be held up */
 	uint64_t left_units; /* a: that left the pool with what was in them */
 	uint64_t lost_units; /* a: that should have, and couldn't */
 };
@@ -66,11 +64,18 @@ void shim_hugetlb_drop(uint32_t first, uint32_t end);
 
 /*
  * The same with the contents, whoever has the pages and writes to them meanwhile; of an
- * extent all.  Cost: a copy.
+ * extent all, as one area, unless the program changed a part of it.  Cost: a copy.
  * Failure: pages that can't leave stay; what the caller is about to do is then refused
  * by the kernel.
  */
 void shim_hugetlb_leave(uint32_t first, uint32_t end);
+
+/*
+ * While it is held nothing leaves.  For who gives memory back in an extent that has pages
+ * of the pool.  No signals come, so that no handler waits for what it interrupted.
+ */
+void shim_hugetlb_lock(uint64_t *mask);
+void shim_hugetlb_unlock(const uint64_t *mask);
 
 /* All pages leave, and none comes any more. */
 void shim_hugetlb_end(enum shim_hugetlb_state why);
@@ -82,17 +87,17 @@ void shim_hugetlb_copied(bool lost);
 /* Registers what has to be done before a fork.  Called by our constructor. */
 void shim_hugetlb_start(void);
 
-/* ---- Between hugetlb.c and hugetlb_leave.c -------------------------------- */
+/* ---- Between hugetlb.c, hugetlb_leave.c and hugetlb_stack.c ---------------- */
 
-/* No signals while it is held, so that no handler waits for what it interrupted. */
-void shim_hugetlb_lock(uint64_t *mask);
-void shim_hugetlb_unlock(const uint64_t *mask);
-
-/* Can the writes of other threads be held up; in kernel mode, too? */
-bool shim_hugetlb_can_hold(bool kernel_mode);
+/* Can the writes of other threads be held up, also those of the kernel for them? */
+bool shim_hugetlb_can_hold(void);
 
 /* Other memory with the same contents in the place of whole units', as one area.  The
  * lock is held, or nothing else goes on.  False: it is as it was. */
 bool shim_hugetlb_run_leave(uint32_t first, uint32_t end);
+
+/* A call while which neither the thread nor the kernel for it writes to these bytes.  False:
+ * that can't be had, and there was none.  The lock is held, or nothing else goes on. */
+bool shim_hugetlb_call(void (*call)(void), uintptr_t at, size_t bytes);
 
 #endif

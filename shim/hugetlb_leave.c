@@ -10,12 +10,16 @@
  * What another thread writes between the two would be lost.  So the original is
  * protected from writes by userfaultfd, which makes the writer wait in the kernel;
  * closing the descriptor lets it go on, on the new memory.  That needs no other thread, no
- * signal and no handler.  An ordinary user may only hold up writes of programs, not of system
- * calls, which are refused with EFAULT for that moment; so with more threads than one
- * no new memory comes from the pool there (hugetlb.c).
+ * signal and no handler.  An ordinary user may only hold up writes of programs.  Those of
+ * the kernel for them then fail: a system call with EFAULT, and what it writes to a
+ * thread's own memory (rseq) by ending the program.  So nothing comes from the pool
+ * there (hugetlb.c), and only a program that has given up its rights since comes to
+ * that.
+ *
+ * The thread that does this may have its own stack there: hugetlb_stack.c.
  *
  * A program that has one thread needs none of that, and its descriptors may all be
- * taken: how many threads there are is asked of /proc.
+ * taken: how many threads there are is asked of /proc, without one.
  *
  * Failure: the original stays as it is, and is counted.
  * Limit: what a device or an asynchronous operation writes to the pages meanwhile.
@@ -29,6 +33,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "bits.h"
@@ -46,32 +51,16 @@
 
 /* ---- Who else writes ----------------------------------------------------- */
 
-/* The 20th field of /proc/self/stat is the number of threads; the second may have
- * anything in it, also spaces, and ends with the last bracket. */
-static bool threads_one(const char *text, long n)
-{
-	int field = 2;
-	long at = n;
-
-	while (at > 0 && text[at - 1] != ')')
-		at--;
-	for (; at > 0 && at < n && field < 20; at++)
-		field += text[at] == ' ';
-	return at > 0 && at + 1 < n && text[at] == '1' && text[at + 1] == ' ';
-}
-
+/* A folder for each thread, besides the two that each folder has.  This needs no
+ * descriptor. */
 static bool alone(void)
 {
-	char text[1024];
-	long fd = raw6(SYS_openat, AT_FDCWD, (long)"/proc/self/stat",
-		       O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	long n;
+	struct stat tasks;
 
-	if (raw_failed(fd))
-		return false;
-	n = raw6(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
-	raw6(SYS_close, fd, 0, 0, 0, 0, 0);
-	return !raw_failed(n) && threads_one(text, n);
+	return !raw_failed(raw6(SYS_newfstatat, AT_FDCWD,
+				(long)"/proc/self/task", (long)&tasks, 0, 0,
+				0)) &&
+	       tasks.st_nlink == 2 + 1;
 }
 
 /* A descriptor by which writes can be held up; negative: none. */
@@ -94,9 +83,9 @@ static long holder_open(bool kernel_mode)
 	return -1;
 }
 
-bool shim_hugetlb_can_hold(bool kernel_mode)
+bool shim_hugetlb_can_hold(void)
 {
-	long fd = holder_open(kernel_mode);
+	long fd = holder_open(true);
 
 	if (raw_failed(fd))
 		return false;
@@ -104,22 +93,35 @@ bool shim_hugetlb_can_hold(bool kernel_mode)
 	return true;
 }
 
-/* Writes wait until the descriptor is closed. */
+/* One unit is one area; older kernels don't protect several at once. */
+static bool unit_protect(long fd, uintptr_t at)
+{
+	struct uffdio_writeprotect protect = {
+		.range = {.start = at, .len = UNIT_BYTES},
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+
+	return !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_WRITEPROTECT,
+				(long)&protect, 0, 0, 0));
+}
+
+/* Writes wait until the descriptor is closed.  Where there is no memory yet, as in units
+ * that were given back, nothing could be protected: there it becomes the zero page. */
 static bool writes_hold(long fd, uintptr_t at, size_t bytes)
 {
 	struct uffdio_register area = {
 		.range = {.start = at, .len = bytes},
 		.mode = UFFDIO_REGISTER_MODE_WP,
 	};
-	struct uffdio_writeprotect protect = {
-		.range = {.start = at, .len = bytes},
-		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
-	};
 
-	return !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_REGISTER,
-				(long)&area, 0, 0, 0)) &&
-	       !raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_WRITEPROTECT,
-				(long)&protect, 0, 0, 0));
+	if (raw_failed(raw_madvise(at, bytes, MADV_POPULATE_READ)) ||
+	    raw_failed(raw6(SYS_ioctl, fd, (long)UFFDIO_REGISTER, (long)&area,
+			    0, 0, 0)))
+		return false;
+	for (size_t i = 0; i < bytes; i += UNIT_BYTES)
+		if (!unit_protect(fd, at + i))
+			return false;
+	return true;
 }
 
 /* ---- Copying ------------------------------------------------------------- */
@@ -139,6 +141,25 @@ static bool run_copy(uintptr_t to, uintptr_t from, size_t bytes)
 	return true;
 }
 
+static bool unit_zero(uintptr_t at)
+{
+	const uint64_t *words = (const uint64_t *)at;
+
+	for (size_t i = 0; i < UNIT_BYTES / sizeof(*words); i++)
+		if (words[i])
+			return false;
+	return true;
+}
+
+/* Units that were given back stay without memory in a copy. */
+static void run_empty(uintptr_t copy, uintptr_t at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += UNIT_BYTES)
+		if (shim_pool_zone(shim_pfn(at + i)) != SHIM_HUGETLB &&
+		    unit_zero(copy + i))
+			raw_madvise(copy + i, UNIT_BYTES, MADV_DONTNEED);
+}
+
 /* A copy takes the place of the original. */
 static bool run_replace(uintptr_t at, size_t bytes)
 {
@@ -151,9 +172,11 @@ static bool run_replace(uintptr_t at, size_t bytes)
 		return false;
 	copy = pcpi_round_up((uintptr_t)area, UNIT_BYTES);
 	raw_madvise(copy, bytes, MADV_HUGEPAGE);
-	done = run_copy(copy, at, bytes) &&
-	       !raw_failed(raw_mremap(copy, bytes, bytes,
-				      MREMAP_MAYMOVE | MREMAP_FIXED, at));
+	done = run_copy(copy, at, bytes);
+	if (done)
+		run_empty(copy, at, bytes);
+	done = done && !raw_failed(raw_mremap(copy, bytes, bytes,
+					      MREMAP_MAYMOVE | MREMAP_FIXED, at));
 	if (copy > (uintptr_t)area)
 		raw_munmap((uintptr_t)area, copy - (uintptr_t)area);
 	if (!done)
@@ -176,13 +199,27 @@ static bool run_replace_held(uintptr_t at, size_t bytes)
 	return done;
 }
 
+/* Of the one who leaves. */
+static struct {
+	uintptr_t at;
+	size_t bytes;
+	bool done;
+} leaving;
+
+static void leaving_replace(void)
+{
+	leaving.done = alone() ? run_replace(leaving.at, leaving.bytes)
+			       : run_replace_held(leaving.at, leaving.bytes);
+}
+
 bool shim_hugetlb_run_leave(uint32_t first, uint32_t end)
 {
-	uintptr_t at = shim_at(first);
-	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
-	bool done =
-		alone() ? run_replace(at, bytes) : run_replace_held(at, bytes);
+	bool done;
 
+	leaving.at = shim_at(first);
+	leaving.bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
+	done = shim_hugetlb_call(leaving_replace, leaving.at, leaving.bytes) &&
+	       leaving.done;
 	pcpi_counter_add(done ? &shim_hugetlb.left_units
 			      : &shim_hugetlb.lost_units,
 			 (end - first) >> SHIM_UNIT_ORDER);

@@ -291,12 +291,28 @@ static bool passing(int advice)
 	}
 }
 
+/* A copy that is made for the pool of huge pages just now would bring back what is
+ * given back: this waits for it. */
+static long advise_apart(uint32_t first, uint32_t end, int advice)
+{
+	size_t bytes = (size_t)(end - first) << SHIM_PAGE_SHIFT;
+	bool waits = shim_hugetlb_used() && (advice == MADV_DONTNEED ||
+					     advice == MADV_DONTNEED_LOCKED);
+	uint64_t mask;
+	long r;
+
+	if (waits)
+		shim_hugetlb_lock(&mask);
+	r = raw_madvise(shim_at(first), bytes, advice);
+	if (waits)
+		shim_hugetlb_unlock(&mask);
+	return r;
+}
+
 static void pages_discard(uint32_t first, uint32_t end)
 {
 	if (first < end)
-		raw_madvise(shim_at(first),
-			    (size_t)(end - first) << SHIM_PAGE_SHIFT,
-			    MADV_DONTNEED);
+		advise_apart(first, end, MADV_DONTNEED);
 }
 
 /* Pages of one huge page, or of several where none is from the pool. */
@@ -354,7 +370,7 @@ static long run_advise(uint32_t first, uint32_t end, int advice)
 		return 0;
 	if (!passing(advice))
 		shim_range_taint(first, end);
-	return raw_madvise(shim_at(first), bytes, advice);
+	return advise_apart(first, end, advice);
 }
 
 long shim_range_advise(uint32_t first, uint32_t end, int advice)

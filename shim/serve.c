@@ -361,6 +361,8 @@ static inline bool look_due(unsigned order)
  * them by calls that we can, gets no more of ours. */
 static PCPI_COLD void extent_lost(uint32_t pfn, unsigned order)
 {
+	/* What comes to its place isn't from the pool of huge pages. */
+	shim_hugetlb_drop(pfn, pfn + (UINT32_C(1) << order));
 	shim_head_set(pfn, 0);
 	raw_munmap(shim_at(pfn), (size_t)SHIM_PAGE_BYTES << order);
 	shim_pool_dissolve(true);

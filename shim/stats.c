@@ -103,8 +103,7 @@ static void put_hugetlb(struct text *t)
 		[HUGETLB_SHORT] = "the pool is too short",
 		[HUGETLB_REFUSED] = "the kernel has no such pages",
 		[HUGETLB_BOUND] = "a control group or cpuset has too few",
-		[HUGETLB_UNSAFE] = "no userfaultfd",
-		[HUGETLB_THREADS] = "several threads, and no userfaultfd",
+		[HUGETLB_UNSAFE] = "no userfaultfd for all writes",
 		[HUGETLB_FORKED] = "the program has forked",
 		[HUGETLB_OVER] = "nothing is served any more",
 	};
