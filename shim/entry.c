@@ -168,10 +168,21 @@ EXPORT int mlockall(int flags)
 	return (int)result(lock_all(flags));
 }
 
+/* Whether 8 bytes there can be read: the kernel, asked to read signals there and do
+ * something unknown with them, says EFAULT where it can't.  That is what the call that
+ * they are for will say, too. */
+static bool readable(const void *at)
+{
+	enum { UNKNOWN = -1 };
+
+	return at && raw6(SYS_rt_sigprocmask, UNKNOWN, (long)at, 0,
+			  sizeof(uint64_t), 0, 0) != -EFAULT;
+}
+
 static long limit_set(long pid, long resource, const struct rlimit *set,
 		      void *old)
 {
-	if (set && (pid == 0 || pid == raw6(SYS_getpid, 0, 0, 0, 0, 0, 0)))
+	if (readable(set) && (pid == 0 || pid == raw6(SYS_getpid, 0, 0, 0, 0, 0, 0)))
 		shim_limit_set((int)resource, set->rlim_cur);
 	return raw6(SYS_prlimit64, pid, resource, (long)set, (long)old, 0, 0);
 }
@@ -230,12 +241,17 @@ EXPORT int prctl(int option, ...)
 	return (int)result(process_control(a));
 }
 
+/* The kernel refuses more. */
+enum { SPLICE_MAX = 1024 };
+
 /* What is in a pipe stays there when its memory is freed. */
 static long pages_splice(const long a[6])
 {
 	const struct iovec *v = (const struct iovec *)a[1];
 
-	for (long i = 0; i < a[2]; i++)
+	for (long i = 0; i < a[2] && a[2] <= SPLICE_MAX && readable(&v[i]) &&
+			 readable(&v[i].iov_len);
+	     i++)
 		shim_trace_left((uintptr_t)v[i].iov_base, v[i].iov_len);
 	return raw6(SYS_vmsplice, a[0], a[1], a[2], a[3], 0, 0);
 }
@@ -253,17 +269,10 @@ static bool clone_copies(unsigned long flags)
 	return !(flags & CLONE_VM);
 }
 
-/* The same of clone3(), whose flags come first in what it is given.  The kernel, asked to
- * read signals there and do something unknown with them, says EFAULT where it can't; that
- * is what the call will say, too. */
-static bool clone3_copies(long args)
+/* The same of clone3(), whose flags come first in what it is given. */
+static bool clone3_copies(const unsigned long *args)
 {
-	enum { UNKNOWN = -1 };
-	long r = raw6(SYS_rt_sigprocmask, UNKNOWN, args, 0, sizeof(uint64_t), 0,
-		      0);
-
-	return args && r != -EFAULT &&
-	       clone_copies(*(const unsigned long *)args);
+	return readable(args) && clone_copies(*args);
 }
 
 /* The C library's other name of its own. */
@@ -324,7 +333,7 @@ static long number_call(long number, const long a[6])
 			shim_hugetlb_end(HUGETLB_FORKED);
 		break;
 	case SYS_clone3:
-		if (shim_control.hugetlb && clone3_copies(a[0]))
+		if (shim_control.hugetlb && clone3_copies((const unsigned long *)a[0]))
 			shim_hugetlb_end(HUGETLB_FORKED);
 		break;
 	case SYS_userfaultfd:   /* wants to see the first touch of new memory */

@@ -10,6 +10,9 @@
 #include "direct.h"
 #include "contract.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
 #include <time.h>
 
 /* ---- Bare instructions -------------------------------------------------------------- */
@@ -299,6 +302,22 @@ static void rule16_syscall_of_other_kinds(void)
 		       &(struct timespec){0, 1}, NULL) == 0);
 }
 
+static void rule16_no_memory_to_read(void)
+{
+	struct iovec v = {(void *)8, 1};
+	int fd[2];
+
+	map_soiled(4 * MIB);
+	FAILS(setrlimit(RLIMIT_NOFILE, (const struct rlimit *)8), EFAULT);
+	FAILS(prlimit(0, RLIMIT_AS, (const struct rlimit *)8, NULL), EFAULT);
+	FAILS(syscall(SYS_prlimit64, 0, RLIMIT_AS, 8, NULL), EFAULT);
+	EXPECT(pipe(fd) == 0);
+	FAILS(vmsplice(fd[1], (const struct iovec *)8, 1, 0), EFAULT);
+	FAILS(vmsplice(fd[1], &v, 1025, 0), EINVAL);
+	FAILS(vmsplice(fd[1], &v, 1, 0), EFAULT);
+	expect_all_goes_on();
+}
+
 /* What is no memory is the kernel's to refuse. */
 static void rule16_syscall_clone3(void)
 {
@@ -346,5 +365,6 @@ const struct probe probes_direct[] = {
 	PROBE(rule16_syscall_fixed),
 	PROBE(rule16_syscall_of_other_kinds),
 	PROBE(rule16_syscall_clone3),
+	PROBE(rule16_no_memory_to_read),
 	PROBES_END,
 };
