@@ -347,7 +347,8 @@ struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot), *next;
 
 	if (c && c->zone == zone) {
-		pcpi_cache_where_answer(c); /* it is where it was */
+		/* It is where it was.  Left unanswered, hits would fail for good. */
+		pcpi_cache_where_answer(c);
 		return c;
 	}
 	c = pcpi_thread_cache(heap, NULL);

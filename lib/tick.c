@@ -31,8 +31,8 @@
  * With PCPA_HEAP_NO_IPI a cache with an owner is not claimed: where its pages are
  * due it is asked to flush, and its high sinks when it looks.
  *
- * Cost: early, a clock of some 8 ns; else a small file (cpus.c), some 40 loads a cache, and a
- * membarrier and a zone lock a batch where something is to give.
+ * Cost: early, a clock of some 8 ns; else a small file (cpus.c), some 40 loads a
+ * cache, and a membarrier and a zone lock a batch where something is to give.
  * Failure: a tick that can't run is left out.
  * Proved by tests/unit/test_tick.c, tests/conc/tick.c.
  */

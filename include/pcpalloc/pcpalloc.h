@@ -468,8 +468,8 @@ int pcpa_heap_drain(struct pcpa_heap *heap);
  * of several nodes each thread's next call sees on which it is, so that one whose
  * calls are all hits follows when it has moved.
  * Returns 0, -EINVAL without a heap, or -ENODEV in a forked child.
- * Cost: early 10 ns; else a small file is read, a look at each cache, and a membarrier and moving the
- * pages where one gives any.
+ * Cost: early 10 ns; else a small file is read, a look at each cache, and a
+ * membarrier and moving the pages where one gives any.
  */
 int pcpa_heap_tick(struct pcpa_heap *heap);
 
