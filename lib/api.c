@@ -186,6 +186,23 @@ int pcpi_api_request(struct pcpa_heap *heap, unsigned order, unsigned flags,
 	return err;
 }
 
+/* Negative errno, or 0 with *pfn and *req. */
+static int alloc_route(struct pcpa_heap *heap, unsigned order, unsigned flags,
+		       struct pcpi_request *req, uint32_t *pfn)
+{
+	bool outer = pcpi_nest_enter();
+	int err = 0;
+
+	*req = (struct pcpi_request){ .heap = heap };
+	if (!outer || !heap || flags != 0 || !pcpi_route_at_once(heap, order, pfn)) {
+		err = pcpi_api_request(heap, order, flags, outer, req);
+		if (!err && pcpi_route_take(req, pfn, 1) == 0)
+			err = pcpi_api_shortage(req);
+	}
+	pcpi_nest_leave();
+	return err;
+}
+
 static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 				  unsigned flags)
 {
@@ -200,10 +217,7 @@ static PCPI_COLD void *alloc_slow(struct pcpa_heap *heap, unsigned order,
 		if (block)
 			return block;
 	}
-	err = pcpi_api_request(heap, order, flags, pcpi_nest_enter(), &req);
-	if (!err && pcpi_route_take(&req, &pfn, 1) == 0)
-		err = pcpi_api_shortage(&req);
-	pcpi_nest_leave();
+	err = alloc_route(heap, order, flags, &req, &pfn);
 	if (err) {
 		errno = -err;
 		return NULL;

@@ -42,20 +42,18 @@ void pcpi_depot_init(struct pcpi_depot *d, uint32_t *slots, uint32_t capacity);
 
 void pcpi_depot_fini(struct pcpi_depot *d);
 
-/*
- * Before a get, the earlier the better: has the lines of the depot, and then those of
- * up to n blocks, fetched from whoever wrote them, while the caller does other things.
- * Nothing depends on them: the second looks at an end that may move.  A get does the
- * first by itself, which is late.
- */
+/* Before a get or put, the earlier the better: has the depot's line fetched from whoever
+ * wrote it last.  They do it by themselves, but late. */
 PCPI_INLINE void pcpi_depot_expect(const struct pcpi_depot *d)
 {
 	pcpi_prefetch_write(d);
 }
 
+/* The same for the lines of up to n blocks that a get would take; waits for that of
+ * the depot. */
 PCPI_INLINE void pcpi_depot_expect_blocks(const struct pcpi_depot *d, uint32_t n)
 {
-	/* relaxed: see above. */
+	/* relaxed: nothing depends on it. */
 	uint32_t head = pcpi_load_relaxed(&d->ring.head), i;
 
 	n = pcpi_min(n, pcpi_ring_len_racy(&d->ring));

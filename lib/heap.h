@@ -294,6 +294,10 @@ uint32_t pcpi_nowait_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n);
 
 /* ---- route.c ---- */
 
+/* Refills the thread's cache and takes a block, if that can be done in the shortest
+ * way; false: nothing was done. */
+bool pcpi_route_at_once(struct pcpa_heap *heap, unsigned order, uint32_t *pfn);
+
 /* Takes up to n blocks; fewer only when everything failed.  The count. */
 uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n);
 

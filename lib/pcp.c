@@ -116,8 +116,10 @@ static void batch_return(struct pcpi_cache *c, unsigned order,
 	bool in = pcpi_blocks_return(c->zone, order, pfns, n);
 	unsigned o;
 
-	if (in)
+	if (in) {
 		pcpi_counter_add(&c->depot_puts, 1);
+		pcpi_depot_guess_given(&c->guess[order], &c->zone->depots[order], n);
+	}
 	if (in && c->depot_puts % SURPLUS_EVERY != 0)
 		return;
 	/* All orders: whose turn it is may follow the same pattern, and what keeps
@@ -178,6 +180,8 @@ static bool freer_trim(struct pcpi_cache *c, unsigned order)
 {
 	uint32_t pfns[2 * PCPI_DEPOT_CHUNK], count, n;
 
+	pcpi_depot_expect_put(&c->zone->depots[order], &c->guess[order],
+			      PCPI_DEPOT_CHUNK);
 	if (!pcpi_cache_enter(c))
 		return true;
 	count = pcpi_cache_count(c);
@@ -293,10 +297,10 @@ static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 }
 
 /* Blocks of a depot batch that the cache has room for. */
-static uint32_t depot_blocks(const struct pcpi_cache *c,
-			     const struct pcpi_pageset *ps, unsigned order)
+static uint32_t depot_blocks(const struct pcpi_pageset *ps, uint32_t count,
+			     unsigned order)
 {
-	uint32_t room = pcpi_policy_room(ps, pcpi_cache_count(c));
+	uint32_t room = pcpi_policy_room(ps, count);
 	uint32_t blocks = pcpi_policy_depot_blocks(ps->depot_batch, order);
 
 	return pcpi_min(pcpi_min(blocks, room >> order), PCPI_DEPOT_GET);
@@ -310,8 +314,8 @@ static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
 {
 	uint32_t batch[PCPI_DEPOT_GET], got;
 
-	got = pcpi_depot_get(&c->zone->depots[order], batch,
-			     pcpi_max(depot_blocks(c, ps, order), n));
+	got = depot_blocks(ps, pcpi_cache_count(c), order);
+	got = pcpi_depot_get(&c->zone->depots[order], batch, pcpi_max(got, n));
 	if (got == 0)
 		return 0;
 	pcpi_counter_add(&c->depot_gets, 1);
@@ -322,23 +326,42 @@ static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
 	return n;
 }
 
-/* The same straight into the ring, where nothing has to be waited for: a try-lock
- * may be taken with the mark (C2), and a copy and two marks are spared. */
-static uint32_t refill_at_once(struct pcpi_cache *c, unsigned order,
-			       const struct pcpi_pageset *ps, uint32_t *pfns,
-			       uint32_t n, uint32_t *taken)
+static void refill_note(struct pcpi_cache *c, unsigned order, uint32_t taken,
+			uint32_t count)
+{
+	pcpi_counter_add(&c->refills, 1);
+	if (pcpi_trace_on(&c->env->trace))
+		pcpi_trace_emit(&c->env->trace, PCPA_EVENT_PCPU_REFILL,
+				(int)c->zone->config.os_node, order,
+				(uint64_t)taken << order, count, c->high);
+}
+
+void pcpi_cache_expect_refill(const struct pcpi_cache *c, unsigned order)
+{
+	pcpi_depot_expect_get(&c->zone->depots[order], &c->guess[order],
+			      PCPI_DEPOT_GET);
+}
+
+/* A try-lock may be taken with the mark (C2), so a copy and two marks are spared. */
+uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
+				   uint32_t *pfns, uint32_t n)
 {
 	struct pcpi_pcp_list *list = &c->list[order];
 	struct pcpi_ring *ring = &list->ring;
-	uint32_t *slots, want, got;
+	struct pcpi_depot *depot = &c->zone->depots[order];
+	uint32_t *slots, count, want, got;
+	struct pcpi_pageset ps;
 	bool busy; /* or empty: refill_asked() waits, and looks further */
 
-	if (!enter_to_put(c, c->zone))
+	if (!pcpi_tune_is_taker(c, order) || !enter_to_put(c, c->zone))
 		return 0;
-	want = pcpi_min(pcpi_max(depot_blocks(c, ps, order), n),
+	ps = pcpi_zone_pageset(c->zone);
+	pcpi_depot_expect_blocks(depot, pcpi_policy_depot_blocks(ps.depot_batch, order));
+	count = pcpi_cache_count(c);
+	want = pcpi_min(pcpi_max(depot_blocks(&ps, count, order), n),
 			pcpi_ring_room(ring));
 	slots = pcpi_ring_run(ring, ring->head, want, &want);
-	got = pcpi_depot_try_get(&c->zone->depots[order], slots, want, &busy);
+	got = pcpi_depot_try_get(depot, slots, want, &busy);
 	n = pcpi_min(n, got);
 	memcpy(pfns, slots + got - n, n * sizeof(*pfns));
 	pcpi_counter_add(&c->in[order], got); /* C4 */
@@ -346,9 +369,12 @@ static uint32_t refill_at_once(struct pcpi_cache *c, unsigned order,
 	pcpi_ring_commit(ring, ring->head + got - n, ring->tail);
 	pcpi_counter_add(&list->allocs, n);
 	pcpi_cache_leave(c);
-	if (got > 0)
-		pcpi_counter_add(&c->depot_gets, 1);
-	*taken = got;
+	if (got == 0)
+		return 0;
+	pcpi_depot_guess_got(&c->guess[order], depot, got,
+			     pcpi_policy_depot_blocks(ps.depot_batch, order));
+	pcpi_counter_add(&c->depot_gets, 1);
+	refill_note(c, order, got, count);
 	return n;
 }
 
@@ -415,23 +441,15 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			   uint32_t n)
 {
 	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
-	bool traced = pcpi_trace_on(&c->env->trace);
-	uint32_t count = traced ? pcpi_cache_count(c) : 0, got = 0, taken = 0;
+	uint32_t count = pcpi_cache_count(c), got, taken = 0;
 
 	n = pcpi_min(n, PCPI_CHUNK);
-	pcpi_depot_expect_blocks(&c->zone->depots[order],
-				 pcpi_policy_depot_blocks(ps.depot_batch, order));
-	if (pcpi_tune_is_taker(c, order))
-		got = refill_at_once(c, order, &ps, pfns, n, &taken);
-	if (got == 0)
-		got = refill_asked(c, order, &ps, pfns, n, &taken);
-	if (got == 0)
-		return 0;
-	pcpi_counter_add(&c->refills, 1);
-	if (traced)
-		pcpi_trace_emit(&c->env->trace, PCPA_EVENT_PCPU_REFILL,
-				(int)c->zone->config.os_node, order,
-				(uint64_t)taken << order, count, c->high);
+	got = pcpi_cache_refill_at_once(c, order, pfns, n);
+	if (got > 0)
+		return got;
+	got = refill_asked(c, order, &ps, pfns, n, &taken);
+	if (got > 0)
+		refill_note(c, order, taken, count);
 	return got;
 }
 

@@ -49,6 +49,7 @@
 
 #include "base.h"
 #include "deferred.h"
+#include "depot_guess.h"
 #include "direct.h"
 #include "policy.h"
 #include "ring.h"
@@ -180,6 +181,7 @@ struct pcpi_cache {
 	uint64_t frees_noted[PCPI_PCP_ORDERS];
 	uint64_t allocs_at_drain;
 	uint64_t list_tick[PCPI_PCP_ORDERS]; /* of the last alloc seen */
+	struct pcpi_depot_guess guess[PCPI_PCP_ORDERS];
 	struct pcpi_split_cursor cursor;
 	uint64_t ticks_seen; /* of env->ticks: high has sunk for these */
 	struct pcpi_cache_idle idle;
@@ -258,6 +260,18 @@ void pcpi_cache_settle(struct pcpi_cache *c);
 /* Owner: moves up to n blocks from the rings to pfns; 0 on a claim. */
 uint32_t pcpi_cache_pop(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			uint32_t n);
+
+/* Before a refill: has the depot's lines fetched (depot_guess.h). */
+void pcpi_cache_expect_refill(const struct pcpi_cache *c, unsigned order);
+
+/*
+ * Owner, of a list that only gave blocks out since policy last looked: up to half a
+ * depot batch (PCPI_DEPOT_GET) straight into the ring, of which n go to pfns.  Waits
+ * for nothing; 0 where the depot is empty or busy, where there is a claim, or the
+ * policy has to look: nothing was done then.
+ */
+uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
+				   uint32_t *pfns, uint32_t n);
 
 /* Owner: takes what policy says from depot or zone, n >= 1 blocks at least
  * being wanted now.  Up to n of them go to pfns, the rest to the ring; returns

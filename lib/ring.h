@@ -118,7 +118,8 @@ static inline void pcpi_ring_push(struct pcpi_ring *r, const uint32_t *pfns,
 
 	PCPA_ASSERT(n <= pcpi_ring_room(r)); /* R1 */
 	memcpy(at, pfns, run * sizeof(*pfns));
-	memcpy(r->slots, pfns + run, (n - run) * sizeof(*pfns));
+	if (pcpi_unlikely(run < n))
+		memcpy(r->slots, pfns + run, (n - run) * sizeof(*pfns));
 	pcpi_ring_commit(r, r->head + n, r->tail);
 }
 
@@ -143,7 +144,8 @@ static inline void pcpi_ring_pop(struct pcpi_ring *r, uint32_t *pfns, uint32_t n
 
 	PCPA_ASSERT(n <= pcpi_ring_len(r));
 	memcpy(pfns, at, run * sizeof(*pfns));
-	memcpy(pfns + run, r->slots, (n - run) * sizeof(*pfns));
+	if (pcpi_unlikely(run < n))
+		memcpy(pfns + run, r->slots, (n - run) * sizeof(*pfns));
 	pcpi_ring_settle(r, r->head - n, r->tail);
 }
 
@@ -156,7 +158,8 @@ static inline void pcpi_ring_shift(struct pcpi_ring *r, uint32_t *pfns,
 
 	PCPA_ASSERT(n <= pcpi_ring_len(r));
 	memcpy(pfns, at, run * sizeof(*pfns));
-	memcpy(pfns + run, r->slots, (n - run) * sizeof(*pfns));
+	if (pcpi_unlikely(run < n))
+		memcpy(pfns + run, r->slots, (n - run) * sizeof(*pfns));
 	pcpi_ring_settle(r, r->head, r->tail + n);
 }
 

@@ -6,6 +6,8 @@
  * Owns: the order in which memory is looked for.  Every step is tried only if
  * the ones before it gave too little:
  *
+ *   0  the depot, for a single block of a cache that is only taken from, where
+ *      nothing else is due: the short way of step 1
  *   1  the thread's cache of the node, refilled from depot or zone
  *   2  the thread's caches and the node's depots emptied into its buddy, whose
  *      blocks may merge
@@ -220,10 +222,11 @@ static void levels_look(struct pcpa_heap *heap)
 /* Steps 1 to 5. */
 static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
+	struct pcpi_cache *c = pcpi_hot_cache(&req->heap->hot);
 	uint32_t got;
 
-	if (req->order < PCPI_PCP_ORDERS)
-		pcpi_depot_expect(&req->zone->depots[req->order]);
+	if (c && req->order < PCPI_PCP_ORDERS)
+		pcpi_cache_expect_refill(c, req->order);
 	pcpi_deferred_look(&req->heap->env);
 	got = zone_take(req, req->zone, pfns, n);
 	if (got < n)
@@ -247,6 +250,25 @@ uint32_t pcpi_route_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 		levels_look(req->heap);
 	}
 	return got;
+}
+
+bool pcpi_route_at_once(struct pcpa_heap *heap, unsigned order, uint32_t *pfn)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+
+	if (!c || order >= PCPI_PCP_ORDERS)
+		return false;
+	pcpi_cache_expect_refill(c, order);
+	/* relaxed: what comes just now is for the next refill. */
+	if (pcpi_load_relaxed(&c->claim) != PCPI_CLAIM_NONE ||
+	    pcpi_deferred_any(&heap->env.deferred) ||
+	    pcpi_zone_lacks_reserve(c->zone) ||
+	    pcpi_heap_local_zone(heap) != c->zone ||
+	    pcpi_cache_refill_at_once(c, order, pfn, 1) == 0)
+		return false;
+	pcpi_heap_tick_poll(heap);
+	levels_look(heap);
+	return true;
 }
 
 bool pcpi_route_is_large(const struct pcpi_request *r, size_t n)

@@ -65,18 +65,6 @@ static void pageset_publish(struct pcpi_zone *z, const struct pcpi_pageset *ps)
 	pcpi_store_relaxed(&z->pageset.depot_batch, ps->depot_batch);
 }
 
-struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z)
-{
-	return (struct pcpi_pageset){
-		/* relaxed: see pageset_publish(). */
-		.high_min = pcpi_load_relaxed(&z->pageset.high_min),
-		.high_max = pcpi_load_relaxed(&z->pageset.high_max),
-		.batch = pcpi_load_relaxed(&z->pageset.batch),
-		.depot_batch = pcpi_load_relaxed(&z->pageset.depot_batch),
-		.legacy = z->config.legacy,
-	};
-}
-
 static struct pcpi_pageset pageset_for(const struct pcpi_zone *z,
 				       uint64_t managed, uint32_t caches)
 {

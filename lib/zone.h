@@ -225,7 +225,17 @@ static inline bool pcpi_zone_is_disabled(const struct pcpi_zone *z)
 }
 
 /* A copy of the numbers for caches. */
-struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z);
+PCPI_INLINE struct pcpi_pageset pcpi_zone_pageset(const struct pcpi_zone *z)
+{
+	return (struct pcpi_pageset){
+		/* relaxed: see zone.c's pageset_publish(). */
+		.high_min = pcpi_load_relaxed(&z->pageset.high_min),
+		.high_max = pcpi_load_relaxed(&z->pageset.high_max),
+		.batch = pcpi_load_relaxed(&z->pageset.batch),
+		.depot_batch = pcpi_load_relaxed(&z->pageset.depot_batch),
+		.legacy = z->config.legacy,
+	};
+}
 
 /* The largest high that a cache of the zone may ever get, however few caches
  * there are then: sizes its rings, which are touched only as far as used. */

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "../support/core_fixture.h"
-#include "depot.h"
+#include "depot_guess.h"
 
 #define CAPACITY 256u
 #define SECOND PARTS_SECOND
@@ -60,6 +60,62 @@ Test(depot, last_batch_in_is_first_out)
 		expect_run(pfns, b * 100, 64);
 	}
 	cr_expect_eq(pcpi_depot_len(&depot), 0);
+}
+
+/* One cache takes 32 at a time, another gives 64 for every two of that: where the first
+ * get after each put reads, and each put writes, is known before. */
+Test(depot, next_gets_and_puts_slots_are_guessed)
+{
+	struct pcpi_depot_guess taker = {0}, freer = {0};
+	uint32_t pfns[64];
+
+	for (uint32_t b = 0; b < 8; b++) {
+		if (b % 2 == 0) {
+			cr_assert(put(b * 64, 64));
+			cr_expect(b == 0 || freer.put[63] == b * 64 + 63);
+			pcpi_depot_guess_given(&freer, &depot, 64);
+			cr_expect_eq(freer.put[0], b * 64);
+			cr_expect(b == 0 || taker.get[0] == b * 64 + 32);
+		} else {
+			cr_expect_null(taker.get, "its own processor has them");
+		}
+		cr_assert_eq(pcpi_depot_get(&depot, pfns, 32), 32);
+		pcpi_depot_guess_got(&taker, &depot, 32, 64);
+	}
+}
+
+/* A batch as small as a get: each comes after a put. */
+Test(depot, batches_of_a_get_are_guessed_every_time)
+{
+	struct pcpi_depot_guess g = {0};
+	uint32_t pfns[32];
+
+	for (uint32_t b = 0; b < 8; b++) {
+		cr_assert(put(b * 32, 32));
+		cr_expect(b == 0 || g.get[0] == b * 32);
+		cr_assert_eq(pcpi_depot_get(&depot, pfns, 32), 32);
+		pcpi_depot_guess_got(&g, &depot, 32, 32);
+	}
+}
+
+/* Whatever others do meanwhile. */
+Test(depot, guesses_begin_within_the_slots)
+{
+	struct pcpi_depot_guess g = {0};
+	uint32_t pfns[CAPACITY], n;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		n = 1 + i * 2654435761u % 64;
+		if (put(0, n)) {
+			pcpi_depot_guess_given(&g, &depot, n);
+			cr_assert(g.put >= slots && g.put < slots + CAPACITY);
+		}
+		n = 1 + i * 40503u % 64;
+		n = i % 3 ? pcpi_depot_get(&depot, pfns, n)
+			  : pcpi_depot_shift(&depot, pfns, n);
+		pcpi_depot_guess_got(&g, &depot, n, 64);
+		cr_assert(!g.get || (g.get >= slots && g.get < slots + CAPACITY));
+	}
 }
 
 Test(depot, shift_takes_the_coldest)

@@ -574,6 +574,60 @@ Test(pcp, steady_flow_between_two_caches_leaves_the_zone_alone)
 	expect_conserved(0);
 }
 
+/* Half a batch in the depot, of blocks that another cache took. */
+static void fill_depot(uint32_t n)
+{
+	static uint32_t many[2 * PCPI_DEPOT_GET];
+
+	parts_take(0, 0, many, n);
+	cr_assert(pcpi_depot_put(&zone->depots[0], many, n));
+}
+
+Test(pcp, taker_refills_at_once_from_the_depot)
+{
+	fill_depot(2 * PCPI_DEPOT_GET);
+	cr_assert_eq(pcpi_cache_refill_at_once(cache, 0, pfns, 1), 1);
+	cr_expect_eq(depot_len(0), PCPI_DEPOT_GET);
+	cr_expect_eq(pcpi_cache_len(cache, 0), PCPI_DEPOT_GET - 1);
+	cr_expect_eq(cache->refills, 1);
+	cr_expect_eq(cache->depot_gets, 1);
+	cr_expect_eq(cache->list[0].allocs, 1);
+	cr_expect_eq(cache->busy, 0);
+	expect_conserved(1);
+}
+
+static void expect_not_at_once(const char *why)
+{
+	uint32_t len = pcpi_cache_len(cache, 0), depot = depot_len(0);
+	uint64_t refills = cache->refills;
+
+	cr_expect_eq(pcpi_cache_refill_at_once(cache, 0, pfns, 1), 0, "%s", why);
+	cr_expect_eq(pcpi_cache_len(cache, 0), len, "%s", why);
+	cr_expect_eq(depot_len(0), depot, "%s", why);
+	cr_expect_eq(cache->refills, refills, "%s", why);
+	cr_expect_eq(cache->busy, 0, "%s", why);
+}
+
+Test(pcp, nothing_is_refilled_at_once_that_has_to_wait_or_to_be_asked)
+{
+	uint32_t first = 0;
+
+	expect_not_at_once("the depot is empty");
+	fill_depot(PCPI_DEPOT_GET);
+	pcpi_lock_take(&zone->depots[0].lock);
+	cr_expect_eq(pcpi_cache_refill_at_once(cache, 0, pfns, 1), 0, "busy");
+	pcpi_lock_drop(&zone->depots[0].lock);
+	cr_assert(pcpi_cache_claim(cache));
+	expect_not_at_once("claimed");
+	pcpi_cache_claim_end(cache, PCPI_CLAIM_NONE);
+	pcpi_zone_disable(zone, 1);
+	expect_not_at_once("disabled");
+	pcpi_zone_disable(zone, -1);
+	parts_take(0, 0, &first, 1);
+	free_hot(0, first);
+	expect_not_at_once("it frees, too");
+}
+
 Test(pcp, every_16th_hand_over_returns_the_depots_surplus)
 {
 	static uint32_t many[17 * PARTS_BATCH];
