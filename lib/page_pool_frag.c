@@ -37,13 +37,13 @@ static PCPI_COLD void parts_share(struct pcpa_pool *pool)
 
 bool pcpi_pool_unuse(struct pcpa_pool *pool, struct pcpi_pool_page *p, int64_t n)
 {
-	/* relaxed: n: these are the last, and nobody else is left who writes it. */
-	if (pcpi_load_relaxed(&p->users) != n) {
+	/* acquire: pairs with parts_share().  relaxed: n: these are the last, and nobody
+	 * else is left who writes it. */
+	if (pcpi_unlikely(pcpi_load_acquire(&pool->parts) != PCPI_PARTS_SHARED) &&
+	    pcpi_load_relaxed(&p->users) != n) {
 		if (pcpi_pool_owned(pool))
 			return pcpi_pool_owner_unuse(pool, p, n);
-		/* acquire: pairs with parts_share(). */
-		if (pcpi_load_acquire(&pool->parts) != PCPI_PARTS_SHARED)
-			parts_share(pool);
+		parts_share(pool);
 	}
 	return pcpi_pool_page_unuse(p, n);
 }
