@@ -160,8 +160,7 @@ static void child(void)
 		pcpi_thread_forked(h);
 		pcpi_heap_disable_forked(h);
 		/* relaxed: this thread has set it. */
-		if (pcpi_load_relaxed(&h->forked))
-			pcpi_pools_forked(&h->pools);
+		pcpi_pools_forked(&h->pools, !pcpi_load_relaxed(&h->forked));
 	}
 	pcpi_nest_leave();
 }

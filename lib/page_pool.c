@@ -234,7 +234,7 @@ bool pcpi_pool_return(struct pcpa_pool *pool, void *buf, uint64_t *pfn)
 	why = put_fault(pool, *pfn);
 	if (!why) {
 		p = &pool->pages[*pfn];
-		if (!pcpi_pool_page_unuse(p, 1))
+		if (!pcpi_pool_unuse(pool, p, 1))
 			return false;
 		if (!pool->checked || idle_mark(p))
 			return true;
@@ -295,6 +295,13 @@ static PCPI_NOINLINE void put_slow(struct pcpa_pool *pool, void *buf)
 		pcpi_pool_keep(pool, pfn);
 }
 
+/* The owner's, of a page with more users. */
+static PCPI_NOINLINE PCPI_HOT void put_part(struct pcpa_pool *pool, uint64_t pfn)
+{
+	if (pcpi_unlikely(pcpi_pool_owner_unuse(pool, &pool->pages[pfn], 1)))
+		pcpi_pool_keep(pool, pfn);
+}
+
 /* The owner's, whose cache is full: it may be kept. */
 static PCPI_NOINLINE void put_full(struct pcpa_pool *pool, uint64_t pfn)
 {
@@ -306,13 +313,15 @@ static PCPI_NOINLINE void put_full(struct pcpa_pool *pool, uint64_t pfn)
 }
 
 /*
- * One user, one reference, not of the reserve, the owner: two compares, in this order:
- * a reference of somebody whose put has left us alone was taken before that put.
+ * One user, one reference, not of the reserve, the owner: two compares of what was read
+ * in this order: a reference of somebody whose put has left us alone was taken before
+ * that put.
  */
 PCPI_EXPORT PCPI_HOT void pcpa_pool_put(struct pcpa_pool *pool, void *buf)
 {
 	const struct pcpi_pool_page *p;
 	uint64_t pfn;
+	int64_t users;
 
 	/* relaxed: equal only if this thread has stored it. */
 	if (pcpi_likely(pool != NULL) &&
@@ -320,16 +329,19 @@ PCPI_EXPORT PCPI_HOT void pcpa_pool_put(struct pcpa_pool *pool, void *buf)
 			pcpi_pool_self())) {
 		pfn = pcpi_pool_pfn(pool, buf);
 		p = &pool->pages[pfn];
+		if (pcpi_unlikely(pfn >= pool->nr_pfns))
+			return put_slow(pool, buf);
 		/* acquire: pairs with pcpi_pool_page_unuse(). */
-		if (pcpi_likely(pfn < pool->nr_pfns) &&
-		    pcpi_likely(pcpi_load_acquire(&p->users) == 1) &&
-		    pcpi_likely(pcpi_pool_page_word(p) == pool->mine)) {
-			if (pcpi_unlikely(count_get(pool) == PCPI_POOL_CACHE))
-				return put_full(pool, pfn);
-			cache_push(pool, pcpi_pool_buf(pool, pfn));
-			pcpi_counter_add(&pool->recycle_cached, 1);
-			return;
-		}
+		users = pcpi_load_acquire(&p->users);
+		if (pcpi_unlikely(pcpi_pool_page_word(p) != pool->mine))
+			return put_slow(pool, buf);
+		if (users != 1)
+			return put_part(pool, pfn);
+		if (pcpi_unlikely(count_get(pool) == PCPI_POOL_CACHE))
+			return put_full(pool, pfn);
+		cache_push(pool, pcpi_pool_buf(pool, pfn));
+		pcpi_counter_add(&pool->recycle_cached, 1);
+		return;
 	}
 	put_slow(pool, buf);
 }

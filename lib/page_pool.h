@@ -31,6 +31,11 @@
  * PP4  Once `ending` is set, under the producer's lock, nothing enters the ring.
  * PP5  On heaps with PCPA_HEAP_CHECKS (checked) nobody hits, and the word of a
  *      page that nobody has says IDLE.
+ * PP6  A page has more than one user only while parts are cut off it or are out.  Until
+ *      another thread puts a part of the pool's, the owner takes users off by plain
+ *      stores under its mark; from then on everybody does by atomic steps, once the
+ *      owner has been seen without the mark (docs/memory-order.md).  On heaps
+ *      without membarrier or interruption it is so from the beginning.
  *
  * Concurrency: owners of pools by PP2, which detach and attach hand on; the ring's
  * locks; atomic words of pages and counts.  No lock is held across a call of the
@@ -85,6 +90,32 @@ PCPI_INLINE bool pcpi_pool_owned(const struct pcpa_pool *pool)
 	return pcpi_load_relaxed(&pool->owner) == pcpi_pool_self();
 }
 
+/* The owner: n users of a page that parts come off, or have, are done, PP6.  True: nobody is left, and
+ * there is one again (RF2). */
+PCPI_INLINE bool pcpi_pool_owner_unuse(struct pcpa_pool *pool,
+				       struct pcpi_pool_page *p, int64_t n)
+{
+	int64_t users;
+	bool last;
+
+	/* relaxed: ordered by the membarrier of page_pool_frag.c's parts_share(). */
+	pcpi_store_relaxed(&pool->counting, 1);
+	pcpi_compiler_barrier();
+	/* acquire: pairs with parts_share(). */
+	if (pcpi_likely(pcpi_load_acquire(&pool->parts) == PCPI_PARTS_OWNERS)) {
+		/* relaxed: only this thread writes it. */
+		users = pcpi_load_relaxed(&p->users) - n;
+		last = users == 0;
+		/* release: pairs with pcpi_pool_page_unuse()'s load of who is last. */
+		pcpi_store_release(&p->users, last ? 1 : users);
+	} else {
+		last = pcpi_pool_page_unuse(p, n);
+	}
+	/* release: pairs with parts_share(). */
+	pcpi_store_release(&pool->counting, 0);
+	return last;
+}
+
 /* Of a call of the owner's side: 0, -EINVAL, -ENODEV or -EPERM. */
 int pcpi_pool_begin(struct pcpa_pool *pool);
 
@@ -120,6 +151,9 @@ void **pcpi_pool_slots_map(uint32_t slots, size_t *bytes);
 uint32_t pcpi_pool_ring_size(unsigned asked);
 
 /* ---- page_pool_frag.c ---- */
+
+/* As pcpi_pool_owner_unuse(), by any thread and of any page. */
+bool pcpi_pool_unuse(struct pcpa_pool *pool, struct pcpi_pool_page *p, int64_t n);
 
 /* The owner: no further part of the page that they come off. */
 void pcpi_pool_frag_end(struct pcpa_pool *pool);

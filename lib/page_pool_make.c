@@ -148,6 +148,8 @@ static void pool_fill(struct pcpa_pool *pool, struct pcpa_heap *heap,
 	pool->alloc_flags = o->alloc_flags;
 	pool->checked = heap->options_flags & PCPA_HEAP_CHECKS;
 	pool->claims = 1;
+	if (heap->env.exchange || heap->options_flags & PCPA_HEAP_NO_IPI)
+		pool->parts = PCPI_PARTS_SHARED; /* PP6 */
 	pcpi_pool_count_take(&pool->count_out, 1); /* PP3 */
 }
 

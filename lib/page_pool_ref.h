@@ -22,7 +22,8 @@
  *
  * Concurrency: any thread that has the page may drop a user or a reference, or
  * take one; the rest is done by who has it alone.  Cost: one or two atomic
- * operations, none where there is one user and one reference.
+ * operations, none where there is one user and one reference.  (page_pool.h, PP6, may
+ * do with fewer.)
  * Failure: said by the result.  Proved by tests/unit/test_page_pool_ref.c.
  */
 #ifndef PCPI_PAGE_POOL_REF_H

@@ -208,12 +208,16 @@ void pcpi_pools_thaw(struct pcpi_pools *t)
 	pcpi_lock_thaw(&t->lock);
 }
 
-void pcpi_pools_forked(struct pcpi_pools *t)
+void pcpi_pools_forked(struct pcpi_pools *t, bool inherited)
 {
 	unsigned id;
 
 	for (id = 1; t->pools && id < PCPI_POOLS_MAX; id++) {
 		if (!t->pools[id])
+			continue;
+		/* relaxed: the child has one thread, which forked outside of a put. */
+		pcpi_store_relaxed(&t->pools[id]->counting, 0);
+		if (inherited)
 			continue;
 		/* relaxed: the child has one thread. */
 		pcpi_store_relaxed(&t->pools[id]->hit_owner, NULL);

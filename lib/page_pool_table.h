@@ -45,6 +45,13 @@
 /* Not an owner: the pool is ending, or is another process's. */
 #define PCPI_POOL_NOBODY ((const void *)1)
 
+/* Who takes users off pages that have more than one (page_pool.h, PP6). */
+enum pcpi_pool_parts {
+	PCPI_PARTS_OWNERS,  /* the owner alone, by plain stores */
+	PCPI_PARTS_CLAIMED, /* somebody else wants to: the owner by atomic steps */
+	PCPI_PARTS_SHARED,  /* anybody, by atomic steps */
+};
+
 struct pcpa_heap;
 struct pcpi_zone;
 
@@ -60,15 +67,18 @@ struct pcpa_pool {
 	uint32_t order;		      /* c: of a page of the pool's */
 	uint32_t tail_mask;	      /* c: 2^order - 1 */
 	uint32_t colour_mask;	      /* c: colours - 1 */
+	uint32_t parts;		      /* a: enum pcpi_pool_parts */
 
 	/* The owner's. */
 	uint32_t count PCPI_ALIGNED(PCPI_CACHELINE); /* o */
 	unsigned frag_users;			     /* o */
+	uint32_t counting;			     /* a: its mark, PP6 */
 	uint64_t alloc_fast, recycle_cached;	     /* o */
 	uint64_t alloc_slow, alloc_slow_ho;	     /* o */
 	uint64_t alloc_empty, alloc_refill;	     /* o */
 	uint64_t alloc_waive, recycle_cache_full;    /* o */
 	void *frag_page;			     /* o: fragments come off it */
+	struct pcpi_pool_page *frag_counts;	     /* o: its counts */
 	size_t frag_offset, frag_end;		     /* o: what is left of it */
 	size_t align_bytes, page_bytes;		     /* c: of fragments, a page */
 	void *cache[PCPI_POOL_CACHE];		     /* o: the last is the next */
@@ -145,10 +155,10 @@ void pcpi_pools_tick(struct pcpi_pools *t);
 /* Tells of one, if that is due: the caller has one of its pages. */
 void pcpi_pool_overdue(struct pcpa_pool *pool);
 
-/* Around a fork, after which no ring is half done; and in a child that has not
- * inherited the pages, whose calls then fail. */
+/* Around a fork, after which no ring is half done; and in the child, whose calls fail
+ * where it has not inherited the pages. */
 void pcpi_pools_freeze(struct pcpi_pools *t);
 void pcpi_pools_thaw(struct pcpi_pools *t);
-void pcpi_pools_forked(struct pcpi_pools *t);
+void pcpi_pools_forked(struct pcpi_pools *t, bool inherited);
 
 #endif

@@ -165,7 +165,10 @@ int pcpa_pool_attach(struct pcpa_pool *pool);
  * one of the reserve.  NULL is allowed.  What is no buffer of the pool is counted
  * (bad_puts), reported once and changes nothing; so is, with PCPA_HEAP_CHECKS only, a
  * buffer that is put twice, and there the process aborts.
- * Cost: the owner's: a hit as above; others': the ring's lock.
+ * Cost: the owner's: a hit as above; others': the ring's lock.  Parts of a page are
+ * counted without atomic operations until another thread than the owner puts one while
+ * further ones are out: that put interrupts once, as a drain does, and waits for the
+ * owner to leave a put (not with PCPA_HEAP_NO_IPI).
  */
 void pcpa_pool_put(struct pcpa_pool *pool, void *buf);
 

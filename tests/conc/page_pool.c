@@ -8,6 +8,7 @@
  *   endings   pools are destroyed while their packets are out, on their way to
  *             threads that put them; who puts the last ends the pool
  *   owners    a pool goes from thread to thread
+ *   firsts    an owner that counts parts alone, and the first parts that others put
  *   forks     with all of that under way
  *
  * A packet carries the number that its owner gave it, at both ends of what it has.
@@ -420,6 +421,65 @@ static void owners(unsigned threads, unsigned turns)
 	free(the);
 }
 
+/* ---- Firsts ----------------------------------------------------------------------------- */
+
+#define FIRSTS 64u
+
+struct firsts {
+	struct packets *the;
+	unsigned rounds;
+	pthread_barrier_t round;
+};
+
+/* Of each page one part is the owner's and one another thread's, and both put at once:
+ * a page whose count went wrong stays out, or is let go twice. */
+static void first_role(unsigned index, void *arg)
+{
+	struct firsts *f = arg;
+	struct packets *the = f->the;
+	struct pcpa_pool_options o = PCPA_POOL_OPTIONS_INIT;
+	struct pcpa_pool_stats s = PCPA_POOL_STATS_INIT;
+	static void *parts[3][FIRSTS];
+	unsigned round, i;
+
+	for (round = 0; round < f->rounds; round++) {
+		if (index == 0) {
+			CHECK(pcpa_pool_create(the->heap, &o, &the->pool) == 0);
+			for (i = 0; i < 3 * FIRSTS; i++) {
+				void *part = pcpa_pool_get_frag(the->pool, 1344, NULL);
+
+				CHECK(part);
+				parts[i % 3][i / 3] = part;
+			}
+		}
+		pthread_barrier_wait(&f->round);
+		for (i = 0; i < FIRSTS; i++)
+			pcpa_pool_put(the->pool, parts[index][i]);
+		pthread_barrier_wait(&f->round);
+		if (index != 0)
+			continue;
+		CHECK(pcpa_pool_stats_read(the->pool, &s) == 0);
+		/* Parts come off the last page still. */
+		CHECK_U64(s.recycle_cached + s.recycle_ring, ==, FIRSTS - 1);
+		CHECK_U64(s.bad_puts, ==, 0);
+		CHECK(pcpa_pool_destroy(the->pool) == 0);
+		CHECK_U64(conc_stats(the->heap).used_blocks, ==, 0);
+	}
+}
+
+static void firsts(unsigned rounds)
+{
+	struct firsts f = { .rounds = rounds };
+
+	f.the = packets_make(0, 32 * MIB, 64);
+	CHECK(pcpa_pool_destroy(f.the->pool) == 0);
+	pthread_barrier_init(&f.round, NULL, 3);
+	conc_run(3, first_role, &f);
+	pthread_barrier_destroy(&f.round);
+	conc_heap_end(f.the->heap);
+	free(f.the);
+}
+
 /* ---- Forks ------------------------------------------------------------------------------ */
 
 static void forks(unsigned number)
@@ -469,6 +529,7 @@ int main(void)
 	packets(PCPA_HEAP_CHECKS, 16 * MIB, 300, 0, 2, number / 20);
 	endings(4, conc_size(5000, 100, 20));
 	owners(4, conc_size(20000, 500, 50));
+	firsts(conc_size(20000, 1000, 100));
 	if (!CONC_TSAN)
 		forks(number / 4);
 	return 0;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_page_pool_frag.c - parts of pages: places, users, what becomes of the page.
+ * test_page_pool_frag.c - parts of pages: places, users, who counts them, what becomes
+ * of the page.
  */
+#include <pthread.h>
+#include <sched.h>
+
 #include "../support/pool_fixture.h"
+#include "page_pool.h"
 
 static struct pcpa_heap *heap;
 static struct pcpa_pool *pool;
@@ -185,4 +190,114 @@ Test(page_pool_frag, thousands_fill_pages_two_by_two)
 		     .alloc_fast = 2048 - 32, .recycle_ring = 1024,
 		     .recycle_ring_full = 1023, .hold = 2048, .release = 1023,
 		     .inflight = 1025);
+}
+
+/* ---- Who counts: PP6 ----------------------------------------------------------- */
+
+static unsigned barriers;
+static int refusals;
+
+static int barrier_counted(void)
+{
+	barriers++;
+	if (refusals > 0 && refusals--)
+		return -ENOMEM;
+	return pcpi_sys_linux.membarrier();
+}
+
+static void two_parts(char **a, char **b)
+{
+	pool_sys.membarrier = barrier_counted;
+	cr_assert_eq(pool->parts, PCPI_PARTS_OWNERS);
+	*a = frag(2048, 0);
+	*b = frag(2048, 2048);
+	pcpa_pool_put(pool, frag(2048, 0));
+}
+
+Test(page_pool_frag, owner_alone_counts_by_itself)
+{
+	char *a, *b;
+
+	two_parts(&a, &b);
+	pcpa_pool_put(pool, a);
+	pcpa_pool_put(pool, b);
+	cr_expect_eq(pool->parts, PCPI_PARTS_OWNERS);
+	cr_expect_eq(pool->counting, 0);
+	cr_expect_eq(barriers, 0);
+	cr_expect_eq(pool_stats(pool).recycle_cached, 1);
+}
+
+Test(page_pool_frag, whole_page_and_last_part_put_elsewhere_ask_for_nothing)
+{
+	void *whole = pcpa_pool_get(pool), *last;
+	char *a, *b;
+
+	two_parts(&a, &b);
+	put_elsewhere(pool, &whole, 1);
+	pcpa_pool_put(pool, a);
+	last = b;
+	put_elsewhere(pool, &last, 1);
+	cr_expect_eq(pool->parts, PCPI_PARTS_OWNERS);
+	cr_expect_eq(barriers, 0);
+	cr_expect_eq(pool_stats(pool).recycle_ring, 2);
+}
+
+Test(page_pool_frag, first_part_put_elsewhere_has_all_count_by_atomic_steps)
+{
+	char *a, *b;
+	void *first;
+
+	refusals = 3;
+	two_parts(&a, &b);
+	first = a;
+	put_elsewhere(pool, &first, 1);
+	cr_expect_eq(pool->parts, PCPI_PARTS_SHARED);
+	cr_expect_eq(barriers, 4, "until it isn't refused");
+	cr_expect_eq(pool_stats(pool).recycle_cached, 0);
+	pcpa_pool_put(pool, b);
+	cr_expect_eq(pool_stats(pool).recycle_cached, 1);
+	a = frag(2048, 2048);
+	b = frag(2048, 0);
+	put_elsewhere(pool, (void *[]){ b }, 1);
+	put_elsewhere(pool, (void *[]){ a }, 1);
+	cr_expect_eq(barriers, 4, "once a pool");
+}
+
+Test(page_pool_frag, another_waits_until_the_owner_is_out)
+{
+	char *a, *b;
+	void *first;
+	struct pool_job job = { pool, NULL, &first, 1 };
+	pthread_t other;
+
+	two_parts(&a, &b);
+	first = a;
+	/* As if the owner had been stopped inside. */
+	pcpi_store_relaxed(&pool->counting, 1);
+	cr_assert_eq(pthread_create(&other, NULL, pool_job_run, &job), 0);
+	while (pcpi_load_acquire(&pool->parts) == PCPI_PARTS_OWNERS)
+		sched_yield();
+	cr_expect_eq(pcpi_load_relaxed(&pool->parts), PCPI_PARTS_CLAIMED);
+	pcpi_store_release(&pool->counting, 0);
+	pthread_join(other, NULL);
+	cr_expect_eq(pool->parts, PCPI_PARTS_SHARED);
+	pcpa_pool_put(pool, b);
+	cr_expect_eq(pool_stats(pool).recycle_cached, 1);
+}
+
+Test(page_pool_frag, heap_without_interruption_shares_from_the_beginning)
+{
+	struct pcpa_heap *quiet = pool_heap(8 * MIB, PCPA_HEAP_NO_IPI, 0);
+	struct pcpa_pool *p = pool_with(quiet, 0);
+	void *parts[2];
+
+	cr_expect_eq(p->parts, PCPI_PARTS_SHARED);
+	pool_sys.membarrier = barrier_counted;
+	parts[0] = pcpa_pool_get_frag(p, 2048, NULL);
+	parts[1] = pcpa_pool_get_frag(p, 2048, NULL);
+	pcpa_pool_put(p, pcpa_pool_get_frag(p, 2048, NULL));
+	put_elsewhere(p, parts, 2);
+	cr_expect_eq(barriers, 0);
+	cr_expect_eq(pool_stats(p).recycle_ring, 1);
+	pool_and_heap_end(p, quiet);
 }
