@@ -34,7 +34,7 @@
  * PP6  A page has more than one user only while parts are cut off it or are out.  Until
  *      another thread puts a part of the pool's, the owner takes users off by plain
  *      stores under its mark; from then on everybody does by atomic steps, once the
- *      owner has been seen without the mark (docs/memory-order.md).  On heaps
+ *      owner has been seen without the mark, or not for 0.1 s (docs/memory-order.md).  On heaps
  *      without membarrier or interruption it is so from the beginning.
  *
  * Concurrency: owners of pools by PP2, which detach and attach hand on; the ring's
@@ -90,8 +90,8 @@ PCPI_INLINE bool pcpi_pool_owned(const struct pcpa_pool *pool)
 	return pcpi_load_relaxed(&pool->owner) == pcpi_pool_self();
 }
 
-/* The owner: n users of a page that parts come off, or have, are done, PP6.  True: nobody is left, and
- * there is one again (RF2). */
+/* The owner: n users of a page that parts come off, or have, are done, PP6.  True:
+ * nobody is left, and there is one again (RF2). */
 PCPI_INLINE bool pcpi_pool_owner_unuse(struct pcpa_pool *pool,
 				       struct pcpi_pool_page *p, int64_t n)
 {

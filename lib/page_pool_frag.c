@@ -17,19 +17,26 @@
 
 /* ---- Who counts them: PP6 ---------------------------------------------------- */
 
+/* So long another thread waits for the owner's mark: one that was cancelled inside
+ * never clears it, and one of lower priority may get no processor to do so.  If that
+ * one goes on later, a page's users may stay too many, and it is out for good. */
+#define PARTS_WAIT_NS UINT64_C(100000000)
+
 /* Before another thread than the owner counts: once a pool, by all that come
  * meanwhile. */
 static PCPI_COLD void parts_share(struct pcpa_pool *pool)
 {
+	uint64_t deadline = pcpi_sys->clock_ns() + PARTS_WAIT_NS;
 	uint32_t owners = PCPI_PARTS_OWNERS;
 
 	/* acquire/release: pairs with pcpi_pool_owner_unuse(). */
 	(void)pcpi_cas_acq_rel(&pool->parts, &owners, PCPI_PARTS_CLAIMED);
-	/* It is refused where memory is short for a moment. */
-	while (pcpi_sys->membarrier() != 0)
+	/* It is refused where memory is short for a moment, or a filter came since:
+	 * the time is enough for a store to be seen, too. */
+	while (pcpi_sys->membarrier() != 0 && pcpi_sys->clock_ns() < deadline)
 		pcpi_sys->yield();
 	/* acquire: pairs with pcpi_pool_owner_unuse(). */
-	while (pcpi_load_acquire(&pool->counting))
+	while (pcpi_load_acquire(&pool->counting) && pcpi_sys->clock_ns() < deadline)
 		pcpi_sys->yield();
 	/* release: pairs with pcpi_pool_unuse(). */
 	pcpi_store_release(&pool->parts, PCPI_PARTS_SHARED);

@@ -285,6 +285,30 @@ Test(page_pool_frag, another_waits_until_the_owner_is_out)
 	cr_expect_eq(pool_stats(pool).recycle_cached, 1);
 }
 
+static int barrier_refused(void)
+{
+	barriers++;
+	return -EPERM;
+}
+
+/* An owner that was cancelled inside, and a filter that came after the heap. */
+Test(page_pool_frag, another_waits_for_a_time_only)
+{
+	char *a, *b;
+	void *first;
+
+	two_parts(&a, &b);
+	first = a;
+	pool_sys.membarrier = barrier_refused;
+	pool->counting = 1;
+	put_elsewhere(pool, &first, 1);
+	cr_expect_gt(barriers, 0);
+	cr_expect_eq(pool->parts, PCPI_PARTS_SHARED);
+	pool->counting = 0;
+	pcpa_pool_put(pool, b);
+	cr_expect_eq(pool_stats(pool).recycle_cached, 1);
+}
+
 Test(page_pool_frag, heap_without_interruption_shares_from_the_beginning)
 {
 	struct pcpa_heap *quiet = pool_heap(8 * MIB, PCPA_HEAP_NO_IPI, 0);
