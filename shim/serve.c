@@ -102,10 +102,12 @@ static bool memory_discard(uint32_t pfn, uint32_t pages)
 	return !raw_failed(raw_madvise(shim_at(pfn), bytes, MADV_DONTNEED));
 }
 
-/* Pages that may be the parent's, too, aren't cleared but go back. */
+/* Huge pages that may be the parent's, too, aren't cleared but go back.  Less is: the copy
+ * that the kernel makes costs what a new page does. */
 static bool inherited_discard(uint32_t pfn, uint32_t pages)
 {
-	return pcpi_unlikely(shim_inherited_take(pfn, pfn + pages)) &&
+	return pages >= SHIM_UNIT_PAGES &&
+	       pcpi_unlikely(shim_inherited_take(pfn, pfn + pages)) &&
 	       !shim_hugetlb_is(pfn) && memory_discard(pfn, pages);
 }
 
