@@ -30,6 +30,7 @@ struct shim_range {
 	uint8_t *pages;  /* a: SHIM_PAGE_* */
 	uint32_t *copied; /* a: what it points to is COPIED_NO, but in a new child */
 	uint32_t copy; /* a: forks since the first process */
+	uint64_t *inherited; /* a: NULL, or of a child: a bit a page (pool_fork.c) */
 };
 
 /* What shim_range.copied points to. */
@@ -64,6 +65,10 @@ PCPI_INLINE void shim_fork_check(void)
 	if (pcpi_unlikely(pcpi_load_acquire(copied) != COPIED_NO))
 		shim_fork_look();
 }
+
+/* Forgets which of the pages are inherited, and says whether any was: then the caller
+ * gives all of them back, or they are copied when they are cleared. */
+bool shim_inherited_take(uint32_t first, uint32_t end);
 
 PCPI_INLINE uint32_t shim_pfn(uintptr_t at)
 {

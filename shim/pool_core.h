@@ -68,6 +68,9 @@ void shim_pool_note(uint32_t pfn, unsigned order);
 /* More is kept than may be: gives half of it back, as far as it is whole units. */
 void shim_pool_press(void);
 
+/* A mapping of our own, zero, of which only what is touched costs memory; or NULL. */
+void *shim_table_map(size_t bytes);
+
 /* All that is known of the range is forgotten: what is in it is the kernel's. */
 void shim_range_forget(void);
 

@@ -19,6 +19,10 @@
  *   anything else        extents on their way to or from a slot are lost to the child,
  *                        until it asks for just these pages (pool.c)
  *
+ * What is resident at that time is the parent's memory, too: to clear a page of it would
+ * copy it first.  So each page is marked as inherited, and the first time that it would be
+ * cleared, free or for MADV_DONTNEED, the kernel takes it back.
+ *
  * Concurrency: one thread looks, without signals, and the others wait for that one.
  * A child that is made meanwhile goes on where the look was: what was unmapped once may
  * be another mapping now.
@@ -37,6 +41,7 @@
 #include <signal.h>
 
 #include "hugetlb.h"
+#include "mem.h"
 #include "raw.h"
 #include "slots.h"
 #include "table.h"
@@ -97,6 +102,59 @@ static bool range_is_lost(void)
 	return pcpi_load_relaxed(&shim_pool.lock) == LOCK_HELD || dissolving;
 }
 
+enum { WORD_BITS = 64 };
+
+/* Marks all pages that were ever handed out.  Without memory for that, none. */
+static void inherit(void)
+{
+	size_t bytes = shim_pool.max_bytes >> SHIM_PAGE_SHIFT >> 3;
+	uint64_t *words = shim_range.inherited;
+
+	if (!shim_range_there())
+		return;
+	if (!words)
+		words = shim_table_map(bytes);
+	if (!words)
+		return;
+	shim_fill(words, 0xff,
+		  (size_t)shim_pool.windows * (SHIM_WINDOW_PAGES >> 3));
+	/* pairs with shim_inherited_take(). */
+	pcpi_store_release(&shim_range.inherited, words);
+}
+
+/* Clears bits of a word, and says whether any was set. */
+static bool bits_take(uint64_t *word, uint64_t bits)
+{
+	/* relaxed: the swap looks again. */
+	uint64_t w = pcpi_load_relaxed(word);
+
+	while (w & bits)
+		/* pairs with itself: other bits are other threads'. */
+		if (pcpi_cas_acq_rel(word, &w, w & ~bits))
+			return true;
+	return false;
+}
+
+bool shim_inherited_take(uint32_t first, uint32_t end)
+{
+	/* pairs with inherit(). */
+	uint64_t *words = pcpi_load_acquire(&shim_range.inherited);
+	bool any = false;
+
+	if (pcpi_likely(!words))
+		return false;
+	while (first < end) {
+		uint32_t stop = (first | (WORD_BITS - 1)) + 1, n;
+
+		n = pcpi_min(stop, end) - first;
+		any |= bits_take(&words[first / WORD_BITS],
+				 (UINT64_MAX >> (WORD_BITS - n))
+					 << first % WORD_BITS);
+		first += n;
+	}
+	return any;
+}
+
 static void copy_look(void)
 {
 	/* relaxed: one thread of the child is here, and no other goes on. */
@@ -112,10 +170,12 @@ static void copy_look(void)
 		shim_range_forget();
 	}
 	shim_hugetlb_copied(shim_pool_lost());
-	if (shim_pool_lost())
+	if (shim_pool_lost()) {
 		holes_unmap();
-	else
+	} else {
 		shim_slots_inherit();
+		inherit();
+	}
 }
 
 PCPI_COLD void shim_fork_look(void)

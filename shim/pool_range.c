@@ -30,8 +30,7 @@ struct shim_range shim_range PCPI_ALIGNED(64) = {.copied = &never_copied};
 
 /* ---- Tables -------------------------------------------------------------- */
 
-/* A mapping of our own, zero, of which only what is touched costs memory. */
-static void *table_map(size_t bytes)
+void *shim_table_map(size_t bytes)
 {
 	long at = raw_mmap(0, shim_round_page(bytes), PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -49,7 +48,7 @@ static bool zone_init(struct shim_zone *z, uint32_t units)
 	z->table_bytes[0] = pcpi_buddy_meta_bytes(windows, SHIM_BIG_TOP);
 	z->table_bytes[1] = pcpi_buddy_meta_bytes(units, SHIM_UNIT_ORDER);
 	for (int i = 0; i < 2; i++) {
-		z->tables[i] = table_map(z->table_bytes[i]);
+		z->tables[i] = shim_table_map(z->table_bytes[i]);
 		if (!z->tables[i])
 			return false;
 	}
@@ -61,7 +60,7 @@ static bool zone_init(struct shim_zone *z, uint32_t units)
 /* The word by which a child is told from its parent. */
 static bool copied_init(void)
 {
-	uint32_t *copied = table_map(SHIM_PAGE_BYTES);
+	uint32_t *copied = shim_table_map(SHIM_PAGE_BYTES);
 
 	if (!copied || raw_failed(raw_madvise((uintptr_t)copied,
 					      SHIM_PAGE_BYTES, MADV_WIPEONFORK)))
@@ -78,10 +77,10 @@ static bool tables_init(size_t bytes)
 	uint32_t pages = (uint32_t)(bytes >> SHIM_PAGE_SHIFT);
 	uint32_t units = pages >> SHIM_UNIT_ORDER;
 
-	shim_range.heads = table_map(pages * sizeof(*shim_range.heads));
-	shim_range.pages = table_map(pages);
-	shim_pool.used = table_map(units * sizeof(*shim_pool.used));
-	shim_pool.unit_zone = table_map(units);
+	shim_range.heads = shim_table_map(pages * sizeof(*shim_range.heads));
+	shim_range.pages = shim_table_map(pages);
+	shim_pool.used = shim_table_map(units * sizeof(*shim_pool.used));
+	shim_pool.unit_zone = shim_table_map(units);
 	if (!shim_range.heads || !shim_range.pages || !shim_pool.used ||
 	    !shim_pool.unit_zone)
 		return false;

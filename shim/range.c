@@ -315,6 +315,19 @@ static void pages_discard(uint32_t first, uint32_t end)
 		advise_apart(first, end, MADV_DONTNEED);
 }
 
+/* MADV_DONTNEED of few pages.  What may be the parent's, too, isn't cleared: that would
+ * copy it. */
+static void pages_clear(uint32_t first, uint32_t end)
+{
+	if (pcpi_unlikely(shim_inherited_take(first, end))) {
+		pages_discard(first, end);
+		return;
+	}
+	shim_count(SHIM_PURGES);
+	shim_fill((void *)shim_at(first), 0,
+		  (size_t)(end - first) << SHIM_PAGE_SHIFT);
+}
+
 /* Pages of one huge page, or of several where none is from the pool. */
 static void part_clear(uint32_t first, uint32_t end)
 {
@@ -351,17 +364,13 @@ static long hugetlb_advise(uint32_t first, uint32_t end, int advice)
 /* Advice for mapped pages, all of one extent or several. */
 static long run_advise(uint32_t first, uint32_t end, int advice)
 {
-	uint32_t pages = end - first;
-	size_t bytes = (size_t)pages << SHIM_PAGE_SHIFT;
-
 	if (shim_hugetlb_any(first, end) && passing(advice))
 		return hugetlb_advise(first, end, advice);
-	if (pages < CLEAR_MAX_PAGES && shim_range_plain(first, end)) {
+	if (end - first < CLEAR_MAX_PAGES && shim_range_plain(first, end)) {
 		if (advice == MADV_FREE)
 			return 0;
 		if (advice == MADV_DONTNEED) {
-			shim_count(SHIM_PURGES);
-			shim_fill((void *)shim_at(first), 0, bytes);
+			pages_clear(first, end);
 			return 0;
 		}
 	}
@@ -386,9 +395,7 @@ static bool extent_clear(uint32_t first, uint32_t end)
 	w = shim_head(head);
 	if ((w & SHIM_TAINTED) || end > head + shim_length(w))
 		return false;
-	shim_count(SHIM_PURGES);
-	shim_fill((void *)shim_at(first), 0,
-		  (size_t)(end - first) << SHIM_PAGE_SHIFT);
+	pages_clear(first, end);
 	return true;
 }
 

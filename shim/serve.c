@@ -102,6 +102,15 @@ static bool memory_discard(uint32_t pfn, uint32_t pages)
 	return !raw_failed(raw_madvise(shim_at(pfn), bytes, MADV_DONTNEED));
 }
 
+/* Huge pages that may be the parent's, too, aren't cleared but go back.  Less is: the copy
+ * that the kernel makes costs what a new page does. */
+static bool inherited_discard(uint32_t pfn, uint32_t pages)
+{
+	return pages >= SHIM_UNIT_PAGES &&
+	       pcpi_unlikely(shim_inherited_take(pfn, pfn + pages)) &&
+	       !shim_hugetlb_is(pfn) && memory_discard(pfn, pages);
+}
+
 void shim_populate(uintptr_t at, size_t bytes)
 {
 	if (!raw_failed(raw_madvise(at, bytes, MADV_POPULATE_WRITE)))
@@ -137,6 +146,7 @@ static uint32_t block_clean(uint32_t pfn, unsigned order, bool cold)
 			bytes[at++] = 0;
 		dirty += at - from;
 		if (at > from &&
+		    !inherited_discard(pfn + from, at - from) &&
 		    (!cold || !memory_discard(pfn + from, at - from)))
 			memory_clear(pfn + from, at - from);
 	}
@@ -217,7 +227,7 @@ static inline uint32_t take_fast(struct shim_slots *s, unsigned order,
 	*word = shim_word(SHIM_LIVE, order, length, high);
 	if (!high)
 		*word |= cold_flag(pfn, order);
-	if (high) {
+	if (high && !inherited_discard(pfn, high)) {
 		uint32_t clear = pcpi_min(high, length);
 
 		pcpi_counter_add(&s->cleared_pages, clear);

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -250,6 +251,64 @@ static void rule14_many_children_at_once(void)
 	blocks_expect(&b, SOIL, "the parent's");
 }
 
+/* ---- Without copies ---------------------------------------------------------------- */
+
+static long faults_now(void)
+{
+	struct rusage used;
+
+	EXPECT(getrusage(RUSAGE_SELF, &used) == 0);
+	return used.ru_minflt;
+}
+
+/* As a child does that has saved an object and needs its memory no more: what is given
+ * back is never copied first. */
+static void rule14_child_gives_back_without_copies(void)
+{
+	unsigned char *p = map_soiled(2 * MIB), *q = map_soiled(64 * KIB);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		long before = faults_now();
+
+		for (size_t at = 0; at < 2 * MIB; at += PAGE)
+			OK(madvise(p + at, PAGE, MADV_DONTNEED));
+		OK(madvise(q, 64 * KIB, MADV_DONTNEED));
+		EXPECT(faults_now() - before < 64);
+		expect_zero(p, 2 * MIB, "given back by a child");
+		expect_zero(q, 64 * KIB, "given back by a child");
+		_exit(0);
+	}
+	child_await(pid);
+	expect_bytes(p, 2 * MIB, SOIL, "given back by a child");
+	expect_bytes(q, 64 * KIB, SOIL, "given back by a child");
+}
+
+/* Nor are large mappings that were free at the time, to be cleared. */
+static void rule14_child_maps_without_copies(void)
+{
+	const size_t bytes[] = {2 * MIB, 4 * MIB, 8 * MIB};
+	unsigned char *p[3];
+	pid_t pid;
+
+	for (unsigned i = 0; i < 3; i++)
+		p[i] = map_soiled(bytes[i]);
+	for (unsigned i = 0; i < 3; i++)
+		unmap(p[i], bytes[i]);
+	pid = fork();
+	if (pid == 0) {
+		long before = faults_now();
+
+		for (unsigned i = 0; i < 3; i++)
+			p[i] = map(bytes[i]);
+		EXPECT(faults_now() - before < 64);
+		for (unsigned i = 0; i < 3; i++)
+			expect_zero(p[i], bytes[i], "mapped by a child");
+		_exit(0);
+	}
+	child_await(pid);
+}
+
 /* ---- With threads, which are anywhere when the fork comes -------------------------- */
 
 static void child_churns(void)
@@ -485,6 +544,8 @@ const struct probe probes_fork[] = {
 	PROBE(rule14_child_frees_what_it_inherited),
 	PROBE(rule14_generations),
 	PROBE(rule14_many_children_at_once),
+	PROBE(rule14_child_gives_back_without_copies),
+	PROBE(rule14_child_maps_without_copies),
 	PROBE(rule14_fork_among_threads),
 	PROBE(rule14_changes_among_threads),
 	PROBE(rule14_raw_clone_among_threads),
