@@ -33,12 +33,8 @@ struct exchange_case {
 static void churner(unsigned index, void *arg)
 {
 	struct exchange_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 9);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 9);
 }
 
 int main(void)

@@ -29,12 +29,8 @@ struct noipi_case {
 static void churner(unsigned index, void *arg)
 {
 	struct noipi_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 6);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 6);
 }
 
 /* Short lives beside them: caches that have no owner for a moment. */

@@ -122,17 +122,12 @@ static void *look(void *arg)
 static void run(unsigned flags)
 {
 	void *(*const fns[])(void *) = { churn, churn, churn, trim, trim, look };
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	pthread_t t[sizeof(fns) / sizeof(fns[0])];
 	struct pcpa_stats s = PCPA_STATS_INIT;
 	uint64_t bytes = 0;
 	uintptr_t i;
 
-	o.initial_bytes = 16 * MIB;
-	o.max_bytes = 256 * MIB;
-	o.flags = flags;
-	o.verbosity = 0;
-	CHECK(pcpa_heap_create(&o, &heap) == 0);
+	CHECK(heap_new(NULL, 16 * MIB, 256 * MIB, flags, &heap) == 0);
 	pcpi_store_relaxed(&stop, false); /* relaxed: threads start after */
 	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
 		CHECK(pthread_create(&t[i], NULL, fns[i], (void *)(i + 1)) == 0);

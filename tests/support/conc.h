@@ -35,6 +35,7 @@
 
 #include "atomics.h"
 #include "heap.h"
+#include "heap_new.h"
 #include "list.h"
 #include "rcu.h"
 
@@ -199,13 +200,9 @@ static inline void conc_await(const bool *flag)
 /* All of it backed at once. */
 static inline struct pcpa_heap *conc_heap(size_t bytes, unsigned flags)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
 
-	opts.flags = flags | PCPA_HEAP_FIXED;
-	opts.initial_bytes = bytes;
-	opts.verbosity = 0;
-	CHECK(pcpa_heap_create(&opts, &heap) == 0);
+	CHECK(heap_new(NULL, bytes, 0, flags | PCPA_HEAP_FIXED, &heap) == 0);
 	return heap;
 }
 
@@ -213,13 +210,9 @@ static inline struct pcpa_heap *conc_heap(size_t bytes, unsigned flags)
 static inline struct pcpa_heap *conc_growing_heap(size_t max_bytes,
 						  unsigned flags)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
 
-	opts.flags = flags;
-	opts.max_bytes = max_bytes;
-	opts.verbosity = 0;
-	CHECK(pcpa_heap_create(&opts, &heap) == 0);
+	CHECK(heap_new(NULL, 0, max_bytes, flags, &heap) == 0);
 	return heap;
 }
 
@@ -311,6 +304,20 @@ static inline void conc_unstamp(struct pcpa_heap *heap, void *block,
 	CHECK_U64(*first, ==, stamp);
 	CHECK_U64(*last, ==, stamp);
 	*first = *last = 0;
+}
+
+/* A stamp at the start of each page of a range. */
+static inline void conc_stamp_pages(struct pcpa_heap *heap, char *start,
+				    size_t pages, uint64_t from, uint64_t to)
+{
+	size_t bytes = pcpa_heap_page_bytes(heap), i;
+
+	for (i = 0; i < pages; i++) {
+		uint64_t *word = (uint64_t *)(void *)(start + i * bytes);
+
+		CHECK_U64(*word, ==, from);
+		*word = to;
+	}
 }
 
 /* ---- Churn ---------------------------------------------------------------------- */
@@ -411,6 +418,19 @@ static inline void conc_churn_end(struct conc_churn *c)
 {
 	while (c->n > 0)
 		conc_churn_give(c);
+}
+
+/* Churns until the flag is raised; ends with nothing held. */
+static inline void conc_churn_until(const bool *stop, struct pcpa_heap *heap,
+				    uint64_t seed, unsigned index,
+				    unsigned max_order)
+{
+	struct conc_churn churn;
+
+	conc_churn_init(&churn, heap, seed, index, max_order);
+	while (!conc_flag(stop))
+		conc_churn_steps(&churn, 128);
+	conc_churn_end(&churn);
 }
 
 /* Churns for some time; ends with nothing held. */
