@@ -40,11 +40,8 @@ static void churner(unsigned index, void *arg)
 static void comer(unsigned index, void *arg)
 {
 	struct disable_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed + 1, CHURNERS + index, 3);
-	conc_churn_steps(&churn, 100);
-	conc_churn_end(&churn);
+	conc_churn_some(the->heap, the->seed + 1, CHURNERS + index, 3, 100);
 }
 
 static void comers(unsigned index, void *arg)

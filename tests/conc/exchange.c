@@ -42,8 +42,6 @@ int main(void)
 	static struct pcpi_sys sys;
 	struct exchange_case the = { .seed = conc_seed() };
 	struct conc_thread threads[THREADS];
-	uint64_t end;
-	unsigned drains = 0, late = 0;
 
 	sys = pcpi_sys_linux;
 	sys.membarrier_register = refuse_register;
@@ -52,17 +50,9 @@ int main(void)
 	the.heap = conc_heap(64 * MIB, 0);
 	CHECK(the.heap->env.exchange);
 	conc_start(threads, THREADS, churner, &the);
-	end = conc_now_ms() + MS;
-	do {
-		int err = pcpa_heap_drain(the.heap);
-
-		CHECK(err == 0 || err == -ETIMEDOUT);
-		drains++;
-		late += err != 0;
-	} while (conc_now_ms() < end);
+	conc_drain_for(the.heap, MS);
 	conc_raise(&the.stop);
 	conc_join(threads, THREADS);
-	fprintf(stderr, "%u drains, %u late\n", drains, late);
 	CHECK_U64(conc_stats(the.heap).drains_sweep, >, 0);
 	conc_heap_end(the.heap);
 	CHECK_U64(barriers, ==, 0);

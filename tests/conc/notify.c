@@ -195,19 +195,12 @@ static void run(unsigned flags)
 {
 	void *(*const fns[])(void *) = { churn, churn, churn, trim,
 					 trim,	subscribe, fork_often };
-	pthread_t t[sizeof(fns) / sizeof(fns[0])];
 	/* ThreadSanitizer dislikes forks of many threads. */
 	uintptr_t n = sizeof(fns) / sizeof(fns[0]) - CONC_TSAN, i;
 	uint64_t bytes = 0;
 
 	CHECK(heap_new("0", 16 * MIB, 256 * MIB, flags, &heap) == 0);
-	pcpi_store_relaxed(&stop, false); /* relaxed: threads start after */
-	for (i = 0; i < n; i++)
-		CHECK(pthread_create(&t[i], NULL, fns[i], (void *)(i + 1)) == 0);
-	conc_sleep_ms(RUN_MS);
-	pcpi_store_relaxed(&stop, true); /* relaxed: polled */
-	for (i = 0; i < n; i++)
-		pthread_join(t[i], NULL);
+	conc_mix(fns, n, RUN_MS, &stop);
 	/* relaxed (all): one thread is left. */
 	pcpi_store_relaxed(&subscribed, true);
 	pcpi_store_relaxed(&refusing, 1);

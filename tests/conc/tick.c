@@ -111,17 +111,9 @@ static void expect_rest(unsigned flags)
 static void run(unsigned flags)
 {
 	void *(*const fns[])(void *) = { hire, hire, hire, tick, tick, sweep };
-	pthread_t t[sizeof(fns) / sizeof(fns[0])];
-	uintptr_t i;
 
 	heap = conc_heap(64 * MIB, flags);
-	pcpi_store_relaxed(&stop, false); /* relaxed: threads start after */
-	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
-		CHECK(pthread_create(&t[i], NULL, fns[i], (void *)(i + 1)) == 0);
-	conc_sleep_ms(RUN_MS);
-	pcpi_store_relaxed(&stop, true); /* relaxed: polled */
-	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
-		pthread_join(t[i], NULL);
+	conc_mix(fns, sizeof(fns) / sizeof(fns[0]), RUN_MS, &stop);
 	expect_rest(flags);
 	CHECK(pcpa_heap_destroy(heap) == 0);
 }
