@@ -13,7 +13,7 @@ struct smaps {
 	unsigned areas;	       /* that touch the range                      */
 	unsigned flagged;      /* of them, those with the flag              */
 	unsigned closed;       /* of them, those without any access         */
-	unsigned long rss_kib;
+	unsigned long rss_kib;  /* without hugetlb pages                    */
 	unsigned long huge_kib; /* AnonHugePages and private hugetlb pages  */
 };
 
