@@ -3,16 +3,19 @@
  * hugepool.h - the machine's pool of 2 MiB pages, set while a test runs.
  *
  * It is put back when the process that set it ends, also by a signal: the machine
- * must not be left changed.
+ * must not be left changed.  One such test runs at a time, whoever started it: what
+ * another has set for the moment isn't what to put back.
  */
 #ifndef HUGEPOOL_H
 #define HUGEPOOL_H
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
@@ -66,7 +69,10 @@ static inline void pool_on_signal(int sig)
 static inline bool pool_take(uint64_t pages)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGBUS, SIGSEGV };
+	int lock = open(POOL "nr_hugepages", O_RDONLY | O_CLOEXEC);
 
+	if (lock < 0 || flock(lock, LOCK_EX) != 0) /* held until the end */
+		return false;
 	pool_before = pool_file("nr_hugepages");
 	if (geteuid() != 0 || pool_before > pages ||
 	    pool_file("free_hugepages") != pool_before)

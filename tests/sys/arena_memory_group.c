@@ -22,8 +22,9 @@
 static void grow_to_the_end(const struct group *group)
 {
 	struct pcpi_space_node_spec node = {0, 1024 * MIB};
+	/* Pages of a hugetlb pool wouldn't be of the group's memory. */
 	struct pcpi_space_spec spec = {
-		.nodes = &node, .nr_nodes = 1, .verbosity = 1};
+		.nodes = &node, .nr_nodes = 1, .cow = true, .verbosity = 1};
 	struct pcpi_memory_room room;
 	struct pcpi_space space;
 	struct pcpi_arena a;
