@@ -59,7 +59,22 @@
 /* Says what is wrong and is -1. */
 #define fail(...) (warnx(__VA_ARGS__), -1)
 
+#define for_each_port(f, p)                                                    \
+	for (struct port *p = (f)->ports; p < (f)->ports + (f)->nr_ports; p++)
+
 enum mode { MODE_AUTO, MODE_ZERO_COPY, MODE_COPY, MODE_SKB, MODES };
+static const char *const modes[MODES] = {"auto", "zero-copy", "copy", "skb"};
+
+/* The command line. */
+static struct {
+	unsigned mode;	   /* enum mode */
+	uint32_t queue;	   /* of the interfaces */
+	uint32_t ring;	   /* descriptors of each ring */
+	uint32_t batch;	   /* frames moved at once */
+	uint32_t heap_mib; /* 0: what the rings can hold */
+	uint32_t node;	   /* of the heap */
+	uint32_t seconds;
+} opt = {.ring = 1024, .batch = 64, .seconds = UINT32_MAX};
 
 /* An interface.  The kernel has filled - received frames to receive into, and
  * sent - completed frames to send. */
@@ -67,8 +82,8 @@ struct port {
 	const char *name;
 	struct port *out; /* where to what is received here goes */
 	int ifindex;
-	int map, prog, link; /* of BPF, or -1 */
-	bool native;         /* the program runs in the driver */
+	int map, link; /* of BPF, or -1 */
+	bool native;   /* the program runs in the driver */
 	struct xsk_socket *xsk;
 	struct xsk_ring_prod fill, tx;
 	struct xsk_ring_cons rx, comp;
@@ -77,14 +92,7 @@ struct port {
 };
 
 struct forwarder {
-	enum mode mode;
-	uint32_t queue;
-	uint32_t ring;     /* descriptors of each ring */
-	uint32_t batch;    /* frames moved at once */
-	size_t heap_bytes; /* asked for; 0: what the rings can hold */
-	int node;	   /* of the heap; -1: where the program starts */
-	uint64_t left;     /* packets still to forward */
-	uint64_t duration_ns;
+	uint64_t left; /* packets still to forward */
 	struct pcpa_heap *heap;
 	char *base; /* of its arena */
 	size_t bytes;
@@ -128,14 +136,14 @@ static void *frame_block(const struct forwarder *f, uint64_t address)
 static uint32_t port_fill(struct forwarder *f, struct port *p)
 {
 	uint32_t above = p->fill.size - f->fill_level;
-	uint32_t room = xsk_prod_nb_free(&p->fill, above + f->batch);
+	uint32_t room = xsk_prod_nb_free(&p->fill, above + opt.batch);
 	void *blocks[BATCH_MAX];
 	uint32_t n, at;
 
 	if (room <= above)
 		return 0;
 	n = (uint32_t)pcpa_alloc_bulk(f->heap, 0, 0, blocks,
-				      min_u32(f->batch, room - above));
+				      min_u32(opt.batch, room - above));
 	/* Fewer where the heap is exhausted; the next round tries again. */
 	if (!xsk_ring_prod__reserve(&p->fill, n, &at))
 		return 0;
@@ -144,8 +152,7 @@ static uint32_t port_fill(struct forwarder *f, struct port *p)
 			(uint64_t)((char *)blocks[i] - f->base);
 	xsk_ring_prod__submit(&p->fill, n);
 	if (xsk_ring_prod__needs_wakeup(&p->fill))
-		recvfrom(xsk_socket__fd(p->xsk), NULL, 0, MSG_DONTWAIT, NULL,
-			 NULL);
+		recvfrom(xsk_socket__fd(p->xsk), NULL, 0, MSG_DONTWAIT, NULL, NULL);
 	p->filled += n;
 	return n;
 }
@@ -156,7 +163,7 @@ static uint32_t port_complete(struct forwarder *f, struct port *p)
 	void *blocks[BATCH_MAX];
 	uint32_t n, at;
 
-	n = xsk_ring_cons__peek(&p->comp, f->batch, &at);
+	n = xsk_ring_cons__peek(&p->comp, opt.batch, &at);
 	if (n == 0)
 		return 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -172,12 +179,10 @@ static uint32_t port_complete(struct forwarder *f, struct port *p)
 
 static void swap_macs(void *packet)
 {
-	struct ethhdr *eth = packet;
-	unsigned char mac[ETH_ALEN];
+	struct ethhdr *eth = packet, old = *eth;
 
-	memcpy(mac, eth->h_dest, ETH_ALEN);
-	memcpy(eth->h_dest, eth->h_source, ETH_ALEN);
-	memcpy(eth->h_source, mac, ETH_ALEN);
+	memcpy(eth->h_dest, old.h_source, ETH_ALEN);
+	memcpy(eth->h_source, old.h_dest, ETH_ALEN);
 }
 
 /* Moves up to n packets from the rx ring to the other port's tx ring. */
@@ -191,8 +196,7 @@ static uint32_t port_forward(struct forwarder *f, struct port *p, uint32_t n)
 	if (n == 0 || !xsk_ring_prod__reserve(&out->tx, n, &to))
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct xdp_desc *rx =
-			xsk_ring_cons__rx_desc(&p->rx, from + i);
+		const struct xdp_desc *rx = xsk_ring_cons__rx_desc(&p->rx, from + i);
 		struct xdp_desc *tx = xsk_ring_prod__tx_desc(&out->tx, to + i);
 
 		if (out == p)
@@ -223,12 +227,10 @@ static uint32_t ports_run(struct forwarder *f, bool fill)
 {
 	uint32_t moved = 0;
 
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		struct port *p = &f->ports[i];
-
+	for_each_port(f, p) {
 		if (fill)
 			moved += port_fill(f, p);
-		moved += port_forward(f, p, min_u32(f->batch, f->left));
+		moved += port_forward(f, p, min_u32(opt.batch, f->left));
 		port_kick(p->out);
 		moved += port_complete(f, p);
 	}
@@ -239,27 +241,24 @@ static uint32_t ports_run(struct forwarder *f, bool fill)
  * wait is short while some are due. */
 static int ports_wait(struct forwarder *f)
 {
-	struct pollfd fds[PORTS];
+	struct pollfd fds[PORTS], *fd = fds;
 	int timeout_ms = 50;
 
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		struct port *p = &f->ports[i];
-
-		fds[i].fd = xsk_socket__fd(p->xsk);
-		fds[i].events = xsk_prod_nb_free(&p->out->tx, 1) ? POLLIN : 0;
+	for_each_port(f, p) {
+		fd->fd = xsk_socket__fd(p->xsk);
+		fd++->events = xsk_prod_nb_free(&p->out->tx, 1) ? POLLIN : 0;
 		if (p->sent != p->completed)
 			timeout_ms = 1;
 	}
 	if (poll(fds, f->nr_ports, timeout_ms) != 0)
 		return 0;
-	for (unsigned i = 0; i < f->nr_ports; i++) {
+	for_each_port(f, p) {
 		int err = 0; /* poll() doesn't tell of it */
 		socklen_t len = sizeof(err);
 
-		getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &err, &len);
+		getsockopt(xsk_socket__fd(p->xsk), SOL_SOCKET, SO_ERROR, &err, &len);
 		if (err == ENETDOWN)
-			return fail("%s: the interface is gone",
-				    f->ports[i].name);
+			return fail("%s: the interface is gone", p->name);
 	}
 	return 0;
 }
@@ -289,8 +288,7 @@ static void print_drops(const struct port *p)
 	printf(" dropped %" PRIu64, reasons[0].n + reasons[1].n + reasons[2].n);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].n)
-			printf(", %" PRIu64 " %s", reasons[i].n,
-			       reasons[i].what);
+			printf(", %" PRIu64 " %s", reasons[i].n, reasons[i].what);
 }
 
 /* A line of what was since the last one; drops are those of the whole run. */
@@ -303,9 +301,7 @@ static void print_line(struct forwarder *f, double seconds)
 	blocks = (double)(stats.alloc_total - f->stats.alloc_total);
 	refills = (double)(stats.refills - f->stats.refills);
 	printf("%5.1f s", seconds);
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		struct port *p = &f->ports[i];
-
+	for_each_port(f, p) {
 		printf(" | %s -> %s %" PRIu64 " packets,", p->name,
 		       p->out->name, p->received - p->reported);
 		print_drops(p);
@@ -319,11 +315,9 @@ static void print_line(struct forwarder *f, double seconds)
 	f->stats = stats;
 }
 
-static void print_totals(const struct forwarder *f)
+static void print_totals(struct forwarder *f)
 {
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		const struct port *p = &f->ports[i];
-
+	for_each_port(f, p) {
 		printf("%s: received %" PRIu64 ", sent %" PRIu64 ",", p->name,
 		       p->received, p->completed);
 		print_drops(p);
@@ -347,27 +341,20 @@ static int run(struct forwarder *f)
 			print_line(f, (double)(now - start) / (double)NS_PER_S);
 			line += NS_PER_S;
 		}
-		if (now - start >= f->duration_ns)
+		if (now - start >= opt.seconds * NS_PER_S)
 			break;
 	}
 	return 0;
 }
 
-static uint64_t frames_sending(const struct forwarder *f)
+/* What the kernel has, to send or to receive into as well. */
+static uint64_t frames_held(struct forwarder *f, bool to_receive)
 {
 	uint64_t n = 0;
 
-	for (unsigned i = 0; i < f->nr_ports; i++)
-		n += f->ports[i].sent - f->ports[i].completed;
-	return n;
-}
-
-static uint64_t frames_receiving(const struct forwarder *f)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < f->nr_ports; i++)
-		n += f->ports[i].filled - f->ports[i].received;
+	for_each_port(f, p)
+		n += p->sent - p->completed +
+		     (to_receive ? p->filled - p->received : 0);
 	return n;
 }
 
@@ -376,14 +363,14 @@ static void finish(struct forwarder *f)
 {
 	uint64_t deadline = now_ns() + NS_PER_S;
 
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		close(f->ports[i].link); /* takes the program off */
-		f->ports[i].link = -1;
+	for_each_port(f, p) {
+		close(p->link); /* takes the program off */
+		p->link = -1;
 	}
 	while (now_ns() < deadline) {
 		if (ports_run(f, false) > 0)
 			continue;
-		if (frames_sending(f) == 0)
+		if (frames_held(f, false) == 0)
 			return;
 		poll(NULL, 0, 1);
 	}
@@ -411,15 +398,14 @@ static uint64_t frames_take_back(struct forwarder *f)
 static int account(struct forwarder *f)
 {
 	struct pcpa_stats stats = PCPA_STATS_INIT;
-	uint64_t held = frames_receiving(f) + frames_sending(f), back;
+	uint64_t held = frames_held(f, true), back;
 	int err;
 
 	pcpa_stats_read(f->heap, -1, &stats);
 	back = frames_take_back(f);
 	if (stats.used_pages != held || back != held || stats.bad_frees)
-		return fail("frames are lost: %" PRIu64
-			    " are out, the kernel had "
-			    "%" PRIu64 ", %" PRIu64 " were taken back, %" PRIu64
+		return fail("frames are lost: %" PRIu64 " are out, the kernel had %"
+			    PRIu64 ", %" PRIu64 " were taken back, %" PRIu64
 			    " frees were refused",
 			    stats.used_pages, held, back, stats.bad_frees);
 	err = pcpa_heap_destroy(f->heap);
@@ -491,14 +477,10 @@ static int see_arena(const struct pcpa_arena_info *arena, void *arg)
 static int heap_create(struct forwarder *f, size_t bytes, size_t hugepage_bytes)
 {
 	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
-	unsigned cpu, here = 0;
 	char node[16];
 	int err;
 
-	getcpu(&cpu, &here); /* taskset decides on several nodes */
-	if (f->node >= 0)
-		here = (unsigned)f->node;
-	snprintf(node, sizeof(node), "%u", here);
+	snprintf(node, sizeof(node), "%u", opt.node);
 	opts.flags = PCPA_HEAP_FIXED; /* a UMEM can't grow */
 	opts.nodes = node;
 	opts.initial_bytes = bytes;
@@ -513,9 +495,9 @@ static int heap_create(struct forwarder *f, size_t bytes, size_t hugepage_bytes)
 
 static int heap_open(struct forwarder *f)
 {
-	unsigned rings = 2 * f->ring * f->nr_ports;
-	size_t needed = pcpa_heap_size_for(rings, rings, 1, f->batch);
-	size_t bytes = f->heap_bytes ? f->heap_bytes : needed;
+	unsigned rings = 2 * opt.ring * f->nr_ports;
+	size_t needed = pcpa_heap_size_for(rings, rings, 1, opt.batch);
+	size_t bytes = opt.heap_mib ? (size_t)opt.heap_mib << 20 : needed;
 	int arenas = heap_create(f, bytes, 0);
 
 	/* A UMEM is one piece of memory, and a pool of huge pages that is too
@@ -534,12 +516,11 @@ static int heap_open(struct forwarder *f)
 		       f->bytes / f->frame_bytes, needed / f->frame_bytes);
 	/* Half of the frames for the fill rings, or one port could have all. */
 	f->fill_level =
-		min_u32(f->ring, f->bytes / f->frame_bytes / 2 / f->nr_ports);
+		min_u32(opt.ring, f->bytes / f->frame_bytes / 2 / f->nr_ports);
 	return 0;
 }
 
-/* Loads the program: redirect to the queue's socket, or to the stack where it has
- * none. */
+/* The program: redirect to the queue's socket, or to the stack where it has none. */
 static int port_load(struct port *p, uint32_t queues)
 {
 	p->map = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "xsk_forward", 4, 4,
@@ -559,34 +540,38 @@ static int port_load(struct port *p, uint32_t queues)
 		{BPF_JMP | BPF_EXIT, 0, 0, 0, 0},
 	};
 
-	p->prog = bpf_prog_load(BPF_PROG_TYPE_XDP, "xsk_forward", "Dual BSD/GPL",
-				insns, sizeof(insns) / sizeof(insns[0]), NULL);
-	return p->prog < 0 ? port_fail(p, "its program was refused", errno) : 0;
+	int prog = bpf_prog_load(BPF_PROG_TYPE_XDP, "xsk_forward", "Dual BSD/GPL",
+				 insns, sizeof(insns) / sizeof(insns[0]), NULL);
+	return prog < 0 ? port_fail(p, "its program was refused", errno) : prog;
 }
 
 /* Puts the program on the interface, into the driver if it can. */
-static int port_attach(const struct forwarder *f, struct port *p)
+static int port_attach(struct port *p)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
+	int prog = port_load(p, opt.queue + 1);
 
-	if (port_load(p, f->queue + 1))
+	if (prog < 0)
 		return -1;
-	if (f->mode != MODE_SKB)
-		p->link = bpf_link_create(p->prog, p->ifindex, BPF_XDP, &opts);
+	if (opt.mode != MODE_SKB)
+		p->link = bpf_link_create(prog, p->ifindex, BPF_XDP, &opts);
 	p->native = p->link >= 0;
-	if (f->mode == MODE_SKB ||
-	    (f->mode == MODE_AUTO && p->link < 0 && errno != EBUSY)) {
+	if (opt.mode == MODE_SKB ||
+	    (opt.mode == MODE_AUTO && p->link < 0 && errno != EBUSY)) {
 		opts.flags = XDP_FLAGS_SKB_MODE;
-		p->link = bpf_link_create(p->prog, p->ifindex, BPF_XDP, &opts);
+		p->link = bpf_link_create(prog, p->ifindex, BPF_XDP, &opts);
 	}
-	return p->link < 0 ? port_fail(p, "can't attach a program", errno) : 0;
+	if (p->link < 0)
+		port_fail(p, "can't attach a program", errno);
+	close(prog); /* the link has it */
+	return p->link < 0 ? -1 : 0;
 }
 
 static int umem_open(struct forwarder *f)
 {
 	const struct xsk_umem_config config = {
-		.fill_size = f->ring,
-		.comp_size = f->ring,
+		.fill_size = opt.ring,
+		.comp_size = opt.ring,
 		.frame_size = (uint32_t)f->frame_bytes,
 	};
 	int err;
@@ -595,8 +580,7 @@ static int umem_open(struct forwarder *f)
 			       &f->ports[0].comp, &config);
 	if (err == -ENOBUFS)
 		return fail("a UMEM of %zu MiB is above the limit of locked "
-			    "memory: ulimit -l",
-			    f->bytes >> 20);
+			    "memory: ulimit -l", f->bytes >> 20);
 	return err ? port_fail(&f->ports[0], "no AF_XDP socket", -err) : 0;
 }
 
@@ -604,8 +588,8 @@ static int umem_open(struct forwarder *f)
 static int port_open(struct forwarder *f, struct port *p, uint16_t bind_flags)
 {
 	const struct xsk_socket_config config = {
-		.rx_size = f->ring,
-		.tx_size = f->ring,
+		.rx_size = opt.ring,
+		.tx_size = opt.ring,
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = bind_flags,
 	};
@@ -614,11 +598,10 @@ static int port_open(struct forwarder *f, struct port *p, uint16_t bind_flags)
 	char what[40];
 	int err;
 
-	err = xsk_socket__create_shared(&p->xsk, p->name, f->queue, f->umem,
-					&p->rx, &p->tx, &p->fill, &p->comp,
-					&config);
+	err = xsk_socket__create_shared(&p->xsk, p->name, opt.queue, f->umem,
+					&p->rx, &p->tx, &p->fill, &p->comp, &config);
 	if (err) {
-		snprintf(what, sizeof(what), "no socket on queue %u", f->queue);
+		snprintf(what, sizeof(what), "no socket on queue %u", opt.queue);
 		return port_fail(p, what, -err);
 	}
 	while (port_fill(f, p) > 0)
@@ -628,31 +611,29 @@ static int port_open(struct forwarder *f, struct port *p, uint16_t bind_flags)
 		return port_fail(p, "its socket got no place in the map", -err);
 	getsockopt(xsk_socket__fd(p->xsk), SOL_XDP, XDP_OPTIONS, &used, &len);
 	printf("%s: queue %u, %s, %s, %" PRIu64 " frames to receive into\n",
-	       p->name, f->queue, p->native ? "native" : "skb",
-	       used.flags & XDP_OPTIONS_ZEROCOPY ? "zero-copy" : "copy",
-	       p->filled);
+	       p->name, opt.queue, p->native ? "native" : "skb",
+	       used.flags & XDP_OPTIONS_ZEROCOPY ? "zero-copy" : "copy", p->filled);
 	return 0;
 }
 
 static int ports_open(struct forwarder *f)
 {
 	uint16_t bind_flags = XDP_USE_NEED_WAKEUP;
-	bool copy = f->mode == MODE_COPY;
+	bool copy = opt.mode == MODE_COPY;
 
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		if (port_check_mtu(f, &f->ports[i]) ||
-		    port_attach(f, &f->ports[i]))
+	for_each_port(f, p) {
+		if (port_check_mtu(f, p) || port_attach(p))
 			return -1;
-		copy |= !f->ports[i].native;
+		copy |= !p->native;
 	}
 	if (copy)
 		bind_flags |= XDP_COPY;
-	else if (f->mode == MODE_ZERO_COPY)
+	else if (opt.mode == MODE_ZERO_COPY)
 		bind_flags |= XDP_ZEROCOPY;
 	if (umem_open(f))
 		return -1;
-	for (unsigned i = 0; i < f->nr_ports; i++)
-		if (port_open(f, &f->ports[i], bind_flags))
+	for_each_port(f, p)
+		if (port_open(f, p, bind_flags))
 			return -1;
 	fflush(stdout);
 	return 0;
@@ -661,14 +642,10 @@ static int ports_open(struct forwarder *f)
 /* The kernel has no frame any more when this returns. */
 static void ports_close(struct forwarder *f)
 {
-	for (unsigned i = 0; i < f->nr_ports; i++) {
-		struct port *p = &f->ports[i];
-
+	for_each_port(f, p) {
 		xsk_socket__delete(p->xsk);
 		if (p->link >= 0)
 			close(p->link);
-		if (p->prog >= 0)
-			close(p->prog);
 		if (p->map >= 0)
 			close(p->map);
 	}
@@ -681,10 +658,8 @@ static void ports_close(struct forwarder *f)
 static const struct argp_option options[] = {
 	{"queue", 'q', "N", 0, "queue of the interfaces (0)", 0},
 	{"mode", 'm', "MODE", 0,
-	 "zero-copy or copy: the program runs in the "
-	 "driver; skb: before the stack, with any driver; auto: the first of these "
-	 "that works (auto)",
-	 0},
+	 "zero-copy or copy: the program runs in the driver; skb: before the stack, "
+	 "with any driver; auto: the first of these that works (auto)", 0},
 	{"ring", 'r', "N", 0, "descriptors of a ring, a power of two (1024)", 0},
 	{"batch", 'b', "N", 0, "frames moved at once, up to 512 (64)", 0},
 	{"heap", 'H', "MIB", 0, "size of the heap (what the rings can hold)", 0},
@@ -695,6 +670,21 @@ static const struct argp_option options[] = {
 	{0},
 };
 
+static const struct number {
+	int key;
+	const char *name;
+	uint32_t *value, min, max;
+} numbers[] = {
+	{'q', "queue", &opt.queue, 0, 65535},
+	{'r', "ring", &opt.ring, 16, 32768},
+	{'b', "batch", &opt.batch, 1, BATCH_MAX},
+	{'H', "heap", &opt.heap_mib, 1, 1u << 20},
+	{'n', "node", &opt.node, 0, 65534},
+	{'d', "duration", &opt.seconds, 1, 1u << 30},
+	{0},
+};
+
+/* argp_error() ends the program. */
 static uint64_t number(struct argp_state *state, const char *option,
 		       const char *text, uint64_t min, uint64_t max)
 {
@@ -710,19 +700,6 @@ static uint64_t number(struct argp_state *state, const char *option,
 	return value;
 }
 
-static enum mode parse_mode(struct argp_state *state, const char *text)
-{
-	static const char *const names[MODES] = {"auto", "zero-copy", "copy",
-						 "skb"};
-
-	for (unsigned i = 0; i < MODES; i++)
-		if (strcmp(text, names[i]) == 0)
-			return (enum mode)i;
-	argp_error(state, "--mode: '%s' is none of auto, zero-copy, copy, skb",
-		   text);
-	return MODE_AUTO;
-}
-
 static void parse_port(struct argp_state *state, struct forwarder *f,
 		       const char *name)
 {
@@ -730,53 +707,35 @@ static void parse_port(struct argp_state *state, struct forwarder *f,
 		argp_error(state, "'%s' is a third interface", name);
 	if (f->nr_ports == 1 && strcmp(f->ports[0].name, name) == 0)
 		argp_error(state, "'%s' twice: give it once to send back", name);
-	f->ports[f->nr_ports++] =
-		(struct port){.name = name, .map = -1, .prog = -1, .link = -1};
+	f->ports[f->nr_ports++] = (struct port){.name = name, .map = -1, .link = -1};
 }
 
-/* Called for each option and argument; argp_error() ends the program. */
 static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct forwarder *f = state->input;
 
-	switch (key) {
-	case 'q':
-		f->queue = (uint32_t)number(state, "queue", text, 0, 65535);
-		break;
-	case 'm':
-		f->mode = parse_mode(state, text);
-		break;
-	case 'r':
-		f->ring = (uint32_t)number(state, "ring", text, 16, 32768);
-		if (f->ring & (f->ring - 1))
-			argp_error(state, "--ring: '%s' is no power of two",
-				   text);
-		break;
-	case 'b':
-		f->batch = (uint32_t)number(state, "batch", text, 1, BATCH_MAX);
-		break;
-	case 'H':
-		f->heap_bytes = number(state, "heap", text, 1, 1u << 20) << 20;
-		break;
-	case 'n':
-		f->node = (int)number(state, "node", text, 0, 65534);
-		break;
-	case 'c':
+	for (const struct number *n = numbers; n->key; n++)
+		if (n->key == key) {
+			*n->value = (uint32_t)number(state, n->name, text, n->min,
+						     n->max);
+			return 0;
+		}
+	if (key == 'm') {
+		for (opt.mode = 0; opt.mode < MODES; opt.mode++)
+			if (strcmp(text, modes[opt.mode]) == 0)
+				return 0;
+		argp_error(state, "--mode: '%s' is none of auto, zero-copy, "
+			   "copy, skb", text);
+	} else if (key == 'c')
 		f->left = number(state, "count", text, 1, UINT64_MAX);
-		break;
-	case 'd':
-		f->duration_ns =
-			NS_PER_S * number(state, "duration", text, 1, 1u << 30);
-		break;
-	case ARGP_KEY_ARG:
+	else if (key == ARGP_KEY_ARG)
 		parse_port(state, f, text);
-		break;
-	case ARGP_KEY_NO_ARGS:
+	else if (key == ARGP_KEY_NO_ARGS)
 		argp_error(state, "which interfaces?");
-		break;
-	default:
+	else if (key == ARGP_KEY_END && opt.ring & (opt.ring - 1))
+		argp_error(state, "--ring: '%u' is no power of two", opt.ring);
+	else
 		return ARGP_ERR_UNKNOWN;
-	}
 	return 0;
 }
 
@@ -791,27 +750,19 @@ static const struct argp argp = {
 
 int main(int argc, char **argv)
 {
-	static struct forwarder f = {
-		.ring = 1024,
-		.batch = 64,
-		.node = -1,
-		.left = UINT64_MAX,
-		.duration_ns = UINT64_MAX,
-		.stats = PCPA_STATS_INIT,
-	};
-	struct sigaction action = {.sa_handler = on_signal};
+	static struct forwarder f = {.left = UINT64_MAX, .stats = PCPA_STATS_INIT};
 	int err;
 
+	getcpu(NULL, &opt.node); /* taskset decides on several nodes */
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &f);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-
-	for (unsigned i = 0; i < f.nr_ports; i++) {
-		f.ports[i].out = &f.ports[(i + 1) % f.nr_ports];
-		f.ports[i].ifindex = (int)if_nametoindex(f.ports[i].name);
-		if (f.ports[i].ifindex == 0)
-			errx(1, "there is no interface '%s'", f.ports[i].name);
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	for_each_port(&f, p) {
+		p->out = p == f.ports && f.nr_ports == 2 ? p + 1 : f.ports;
+		p->ifindex = (int)if_nametoindex(p->name);
+		if (p->ifindex == 0)
+			errx(1, "there is no interface '%s'", p->name);
 	}
 	if (heap_open(&f))
 		return 1;

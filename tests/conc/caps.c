@@ -16,12 +16,9 @@
 /* Initially as large as it may get, but for its depots a growing one. */
 static struct pcpa_heap *bounded_heap(size_t bytes)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
 
-	opts.initial_bytes = opts.max_bytes = bytes;
-	opts.verbosity = 0;
-	CHECK(pcpa_heap_create(&opts, &heap) == 0);
+	CHECK(heap_new(NULL, bytes, bytes, 0, &heap) == 0);
 	return heap;
 }
 

@@ -40,26 +40,8 @@ static struct pcpa_heap *one_window(size_t bytes)
 static void churner(unsigned index, void *arg)
 {
 	struct contig_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 6);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
-}
-
-/* A stamp at the start of each page. */
-static void pages_stamp(const struct contig_case *the, char *start, size_t pages,
-			uint64_t from, uint64_t to)
-{
-	size_t bytes = pcpa_heap_page_bytes(the->heap), i;
-
-	for (i = 0; i < pages; i++) {
-		uint64_t *word = (uint64_t *)(void *)(start + i * bytes);
-
-		CHECK_U64(*word, ==, from);
-		*word = to;
-	}
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 6);
 }
 
 static void taker(unsigned index, void *arg)
@@ -82,9 +64,9 @@ static void taker(unsigned index, void *arg)
 		the->got[index]++;
 		CHECK_U64((uintptr_t)start %
 				  (align * pcpa_heap_page_bytes(the->heap)), ==, 0);
-		pages_stamp(the, start, pages, 0, stamp);
+		conc_stamp_pages(the->heap, start, pages, 0, stamp);
 		sched_yield();
-		pages_stamp(the, start, pages, stamp, 0);
+		conc_stamp_pages(the->heap, start, pages, stamp, 0);
 		pcpa_free_contig(the->heap, start, pages);
 	} while (conc_now_ms() < end);
 }
@@ -115,7 +97,7 @@ static void churned(size_t heap_bytes, size_t most_pages)
 	}
 	start = pcpa_alloc_contig(the.heap, all, 1, 0);
 	CHECK(start);
-	pages_stamp(&the, start, all, 0, 0);
+	conc_stamp_pages(the.heap, start, all, 0, 0);
 	pcpa_free_contig(the.heap, start, all);
 	if (roomy)
 		CHECK_U64(conc_stats(the.heap).failed_total, ==,

@@ -48,20 +48,6 @@ static void expect_in_one_arena(struct pcpa_heap *heap, const char *start,
 	CHECK(r.inside);
 }
 
-/* A stamp at the start of each page. */
-static void pages_stamp(const struct trim_case *the, char *start, size_t pages,
-			uint64_t from, uint64_t to)
-{
-	size_t bytes = pcpa_heap_page_bytes(the->heap), i;
-
-	for (i = 0; i < pages; i++) {
-		uint64_t *word = (uint64_t *)(void *)(start + i * bytes);
-
-		CHECK_U64(*word, ==, from);
-		*word = to;
-	}
-}
-
 static void taker(unsigned index, void *arg)
 {
 	struct trim_case *the = arg;
@@ -81,9 +67,9 @@ static void taker(unsigned index, void *arg)
 		}
 		pcpi_fetch_add_relaxed(&the->got, 1);
 		expect_in_one_arena(the->heap, start, pages);
-		pages_stamp(the, start, pages, 0, stamp);
+		conc_stamp_pages(the->heap, start, pages, 0, stamp);
 		expect_in_one_arena(the->heap, start, pages);
-		pages_stamp(the, start, pages, stamp, 0);
+		conc_stamp_pages(the->heap, start, pages, stamp, 0);
 		pcpa_free_contig(the->heap, start, pages);
 	}
 }
@@ -91,12 +77,8 @@ static void taker(unsigned index, void *arg)
 static void churner(unsigned index, void *arg)
 {
 	struct trim_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 6);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 6);
 }
 
 /* Some huge pages each, so that what is trimmed has holes. */

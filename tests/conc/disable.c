@@ -33,22 +33,15 @@ struct disable_case {
 static void churner(unsigned index, void *arg)
 {
 	struct disable_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 6);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 6);
 }
 
 static void comer(unsigned index, void *arg)
 {
 	struct disable_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed + 1, CHURNERS + index, 3);
-	conc_churn_steps(&churn, 100);
-	conc_churn_end(&churn);
+	conc_churn_some(the->heap, the->seed + 1, CHURNERS + index, 3, 100);
 }
 
 static void comers(unsigned index, void *arg)
@@ -217,12 +210,8 @@ static void apart_enabler(unsigned index, void *arg)
 static void apart_churner(unsigned index, void *arg)
 {
 	struct apart_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, 7, index, 6);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, 7, index, 6);
 }
 
 /* Has a cache and makes no call: without interruption disables are late. */

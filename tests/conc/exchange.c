@@ -33,12 +33,8 @@ struct exchange_case {
 static void churner(unsigned index, void *arg)
 {
 	struct exchange_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 9);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 9);
 }
 
 int main(void)
@@ -46,8 +42,6 @@ int main(void)
 	static struct pcpi_sys sys;
 	struct exchange_case the = { .seed = conc_seed() };
 	struct conc_thread threads[THREADS];
-	uint64_t end;
-	unsigned drains = 0, late = 0;
 
 	sys = pcpi_sys_linux;
 	sys.membarrier_register = refuse_register;
@@ -56,17 +50,9 @@ int main(void)
 	the.heap = conc_heap(64 * MIB, 0);
 	CHECK(the.heap->env.exchange);
 	conc_start(threads, THREADS, churner, &the);
-	end = conc_now_ms() + MS;
-	do {
-		int err = pcpa_heap_drain(the.heap);
-
-		CHECK(err == 0 || err == -ETIMEDOUT);
-		drains++;
-		late += err != 0;
-	} while (conc_now_ms() < end);
+	conc_drain_for(the.heap, MS);
 	conc_raise(&the.stop);
 	conc_join(threads, THREADS);
-	fprintf(stderr, "%u drains, %u late\n", drains, late);
 	CHECK_U64(conc_stats(the.heap).drains_sweep, >, 0);
 	conc_heap_end(the.heap);
 	CHECK_U64(barriers, ==, 0);

@@ -19,11 +19,7 @@ struct heaps_case {
 /* A thread's part in a heap that it leaves by ending. */
 static void visitor(unsigned index, void *arg)
 {
-	struct conc_churn churn;
-
-	conc_churn_init(&churn, arg, 99, index, 3);
-	conc_churn_steps(&churn, 60);
-	conc_churn_end(&churn);
+	conc_churn_some(arg, 99, index, 3, 60);
 }
 
 static void heap_use(struct heaps_case *the, struct pcpa_heap *heap,

@@ -29,23 +29,16 @@ struct noipi_case {
 static void churner(unsigned index, void *arg)
 {
 	struct noipi_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed, index, 6);
-	while (!conc_flag(&the->stop))
-		conc_churn_steps(&churn, 128);
-	conc_churn_end(&churn);
+	conc_churn_until(&the->stop, the->heap, the->seed, index, 6);
 }
 
 /* Short lives beside them: caches that have no owner for a moment. */
 static void comer(unsigned index, void *arg)
 {
 	struct noipi_case *the = arg;
-	struct conc_churn churn;
 
-	conc_churn_init(&churn, the->heap, the->seed + 1, THREADS + index, 3);
-	conc_churn_steps(&churn, 100);
-	conc_churn_end(&churn);
+	conc_churn_some(the->heap, the->seed + 1, THREADS + index, 3, 100);
 }
 
 static void comers(unsigned index, void *arg)

@@ -195,25 +195,12 @@ static void run(unsigned flags)
 {
 	void *(*const fns[])(void *) = { churn, churn, churn, trim,
 					 trim,	subscribe, fork_often };
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	pthread_t t[sizeof(fns) / sizeof(fns[0])];
 	/* ThreadSanitizer dislikes forks of many threads. */
 	uintptr_t n = sizeof(fns) / sizeof(fns[0]) - CONC_TSAN, i;
 	uint64_t bytes = 0;
 
-	o.initial_bytes = 16 * MIB;
-	o.max_bytes = 256 * MIB;
-	o.flags = flags;
-	o.verbosity = 0;
-	o.nodes = "0";
-	CHECK(pcpa_heap_create(&o, &heap) == 0);
-	pcpi_store_relaxed(&stop, false); /* relaxed: threads start after */
-	for (i = 0; i < n; i++)
-		CHECK(pthread_create(&t[i], NULL, fns[i], (void *)(i + 1)) == 0);
-	conc_sleep_ms(RUN_MS);
-	pcpi_store_relaxed(&stop, true); /* relaxed: polled */
-	for (i = 0; i < n; i++)
-		pthread_join(t[i], NULL);
+	CHECK(heap_new("0", 16 * MIB, 256 * MIB, flags, &heap) == 0);
+	conc_mix(fns, n, RUN_MS, &stop);
 	/* relaxed (all): one thread is left. */
 	pcpi_store_relaxed(&subscribed, true);
 	pcpi_store_relaxed(&refusing, 1);

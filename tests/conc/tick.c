@@ -111,21 +111,9 @@ static void expect_rest(unsigned flags)
 static void run(unsigned flags)
 {
 	void *(*const fns[])(void *) = { hire, hire, hire, tick, tick, sweep };
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	pthread_t t[sizeof(fns) / sizeof(fns[0])];
-	uintptr_t i;
 
-	o.initial_bytes = 64 * MIB;
-	o.flags = flags | PCPA_HEAP_FIXED;
-	o.verbosity = 0;
-	CHECK(pcpa_heap_create(&o, &heap) == 0);
-	pcpi_store_relaxed(&stop, false); /* relaxed: threads start after */
-	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
-		CHECK(pthread_create(&t[i], NULL, fns[i], (void *)(i + 1)) == 0);
-	conc_sleep_ms(RUN_MS);
-	pcpi_store_relaxed(&stop, true); /* relaxed: polled */
-	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
-		pthread_join(t[i], NULL);
+	heap = conc_heap(64 * MIB, flags);
+	conc_mix(fns, sizeof(fns) / sizeof(fns[0]), RUN_MS, &stop);
 	expect_rest(flags);
 	CHECK(pcpa_heap_destroy(heap) == 0);
 }

@@ -122,24 +122,12 @@ static void *look(void *arg)
 static void run(unsigned flags)
 {
 	void *(*const fns[])(void *) = { churn, churn, churn, trim, trim, look };
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	pthread_t t[sizeof(fns) / sizeof(fns[0])];
 	struct pcpa_stats s = PCPA_STATS_INIT;
 	uint64_t bytes = 0;
 	uintptr_t i;
 
-	o.initial_bytes = 16 * MIB;
-	o.max_bytes = 256 * MIB;
-	o.flags = flags;
-	o.verbosity = 0;
-	CHECK(pcpa_heap_create(&o, &heap) == 0);
-	pcpi_store_relaxed(&stop, false); /* relaxed: threads start after */
-	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
-		CHECK(pthread_create(&t[i], NULL, fns[i], (void *)(i + 1)) == 0);
-	conc_sleep_ms(RUN_MS);
-	pcpi_store_relaxed(&stop, true); /* relaxed: polled */
-	for (i = 0; i < sizeof(fns) / sizeof(fns[0]); i++)
-		pthread_join(t[i], NULL);
+	CHECK(heap_new(NULL, 16 * MIB, 256 * MIB, flags, &heap) == 0);
+	conc_mix(fns, sizeof(fns) / sizeof(fns[0]), RUN_MS, &stop);
 	CHECK(pcpa_heap_drain(heap) == 0);
 	CHECK(pcpa_stats_read(heap, -1, &s) == 0);
 	CHECK_U64(s.free_pages, ==, s.managed_pages);

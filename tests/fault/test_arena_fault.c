@@ -6,37 +6,12 @@
  * step succeeds or says so, and afterwards nothing is mapped or populated: by
  * the books of the fake, and by the process's own maps file.
  */
-#include <criterion/criterion.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "../../lib/arena.h"
 #include "../support/fake_sys.h"
-
-#define MIB (UINT64_C(1) << 20)
+#include "../support/heap_fixture.h"
 
 /* More calls than any life makes. */
 #define MAX_CALLS 2000u
-
-/* Total size of the process's areas, but for those of the C library's heap and
- * the stack, which grow as the test itself works. */
-static unsigned long mapped_kib(void)
-{
-	char line[512];
-	unsigned long from, to, sum = 0;
-	FILE *f = fopen("/proc/self/maps", "r");
-
-	cr_assert(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (strstr(line, "[heap]") || strstr(line, "[stack]"))
-			continue;
-		if (sscanf(line, "%lx-%lx", &from, &to) == 2)
-			sum += (to - from) >> 10;
-	}
-	fclose(f);
-	return sum;
-}
 
 static void install(bool hugetlb)
 {
@@ -96,7 +71,7 @@ static bool live(bool hugetlb, bool is_default, bool shared, unsigned fail_call)
 				       .shared = shared,
 				       .verbosity = 1};
 	struct pcpi_space space;
-	unsigned long before = mapped_kib();
+	unsigned long before = maps_kib();
 	uint64_t free_pages;
 	int rc;
 
@@ -113,7 +88,7 @@ static bool live(bool hugetlb, bool is_default, bool shared, unsigned fail_call)
 	cr_expect_eq(fake_sys_open_files(), 0, "call %u", fail_call);
 	cr_expect_eq(fake.populated_bytes, 0, "call %u", fail_call);
 	cr_expect_eq(fake.pools[0].free, free_pages, "call %u", fail_call);
-	cr_expect_eq(mapped_kib(), before, "call %u", fail_call);
+	cr_expect_eq(maps_kib(), before, "call %u", fail_call);
 	return fake.calls >= fail_call;
 }
 

@@ -26,7 +26,6 @@
  * that aren't out, or a failure where there is no such run and no room to grow.
  */
 #include <errno.h>
-#include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -35,6 +34,7 @@
 #include <string.h>
 
 #include "heap.h"
+#include "heap_new.h"
 #include "list.h"
 
 #define WORKERS 3u
@@ -619,13 +619,7 @@ static void worker_run(struct worker *w, const struct step *step)
 
 static void heap_begin(void)
 {
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-
-	o.initial_bytes = 2 * MIB;
-	o.max_bytes = NODE_BYTES;
-	o.flags = heap_flags;
-	o.verbosity = 0;
-	MUST(pcpa_heap_create(&o, &heap) == 0);
+	MUST(heap_new(NULL, 2 * MIB, NODE_BYTES, heap_flags, &heap) == 0);
 	page = pcpa_heap_page_bytes(heap);
 	MUST(heap->space.bytes / page <= MAX_PAGES);
 	MUST(heap->nr_zones == NODES);

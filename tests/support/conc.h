@@ -35,6 +35,7 @@
 
 #include "atomics.h"
 #include "heap.h"
+#include "heap_new.h"
 #include "list.h"
 #include "rcu.h"
 
@@ -175,6 +176,24 @@ static inline void conc_run(unsigned n, void (*fn)(unsigned, void *), void *arg)
 	conc_join(threads, n);
 }
 
+/* A thread for each function, with 1, 2, ... as its argument; until the flag, which
+ * is raised after some time. */
+static inline void conc_mix(void *(*const fns[])(void *), uintptr_t n,
+			    unsigned ms, bool *stop)
+{
+	pthread_t threads[n];
+	uintptr_t i;
+
+	pcpi_store_relaxed(stop, false); /* relaxed: threads start after */
+	for (i = 0; i < n; i++)
+		CHECK(pthread_create(&threads[i], NULL, fns[i],
+				     (void *)(i + 1)) == 0);
+	conc_sleep_ms(ms);
+	pcpi_store_relaxed(stop, true); /* relaxed: polled */
+	for (i = 0; i < n; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 /* A flag that threads look at and wait for. */
 static inline bool conc_flag(const bool *flag)
 {
@@ -199,13 +218,9 @@ static inline void conc_await(const bool *flag)
 /* All of it backed at once. */
 static inline struct pcpa_heap *conc_heap(size_t bytes, unsigned flags)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
 
-	opts.flags = flags | PCPA_HEAP_FIXED;
-	opts.initial_bytes = bytes;
-	opts.verbosity = 0;
-	CHECK(pcpa_heap_create(&opts, &heap) == 0);
+	CHECK(heap_new(NULL, bytes, 0, flags | PCPA_HEAP_FIXED, &heap) == 0);
 	return heap;
 }
 
@@ -213,13 +228,9 @@ static inline struct pcpa_heap *conc_heap(size_t bytes, unsigned flags)
 static inline struct pcpa_heap *conc_growing_heap(size_t max_bytes,
 						  unsigned flags)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
 
-	opts.flags = flags;
-	opts.max_bytes = max_bytes;
-	opts.verbosity = 0;
-	CHECK(pcpa_heap_create(&opts, &heap) == 0);
+	CHECK(heap_new(NULL, 0, max_bytes, flags, &heap) == 0);
 	return heap;
 }
 
@@ -256,6 +267,24 @@ static inline void conc_heap_end(struct pcpa_heap *heap)
 {
 	conc_heap_at_rest(heap);
 	CHECK(pcpa_heap_destroy(heap) == 0);
+}
+
+/* Drains for some time, and says how often; owners at work may make some late, whose
+ * number it returns. */
+static inline unsigned conc_drain_for(struct pcpa_heap *heap, unsigned ms)
+{
+	uint64_t end = conc_now_ms() + ms;
+	unsigned drains = 0, late = 0;
+
+	do {
+		int err = pcpa_heap_drain(heap);
+
+		CHECK(err == 0 || err == -ETIMEDOUT);
+		drains++;
+		late += err != 0;
+	} while (conc_now_ms() < end);
+	fprintf(stderr, "%u drains, %u late\n", drains, late);
+	return late;
 }
 
 /* Caches that were ever made. */
@@ -311,6 +340,20 @@ static inline void conc_unstamp(struct pcpa_heap *heap, void *block,
 	CHECK_U64(*first, ==, stamp);
 	CHECK_U64(*last, ==, stamp);
 	*first = *last = 0;
+}
+
+/* A stamp at the start of each page of a range. */
+static inline void conc_stamp_pages(struct pcpa_heap *heap, char *start,
+				    size_t pages, uint64_t from, uint64_t to)
+{
+	size_t bytes = pcpa_heap_page_bytes(heap), i;
+
+	for (i = 0; i < pages; i++) {
+		uint64_t *word = (uint64_t *)(void *)(start + i * bytes);
+
+		CHECK_U64(*word, ==, from);
+		*word = to;
+	}
 }
 
 /* ---- Churn ---------------------------------------------------------------------- */
@@ -411,6 +454,31 @@ static inline void conc_churn_end(struct conc_churn *c)
 {
 	while (c->n > 0)
 		conc_churn_give(c);
+}
+
+/* Some steps; ends with nothing held. */
+static inline void conc_churn_some(struct pcpa_heap *heap, uint64_t seed,
+				   unsigned index, unsigned max_order,
+				   unsigned steps)
+{
+	struct conc_churn churn;
+
+	conc_churn_init(&churn, heap, seed, index, max_order);
+	conc_churn_steps(&churn, steps);
+	conc_churn_end(&churn);
+}
+
+/* Churns until the flag is raised; ends with nothing held. */
+static inline void conc_churn_until(const bool *stop, struct pcpa_heap *heap,
+				    uint64_t seed, unsigned index,
+				    unsigned max_order)
+{
+	struct conc_churn churn;
+
+	conc_churn_init(&churn, heap, seed, index, max_order);
+	while (!conc_flag(stop))
+		conc_churn_steps(&churn, 128);
+	conc_churn_end(&churn);
 }
 
 /* Churns for some time; ends with nothing held. */

@@ -8,12 +8,13 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "heap_new.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -30,20 +31,20 @@
 			     errno);                                           \
 	} while (0)
 
+static inline struct pcpa_heap *heap_on(const char *nodes, size_t initial,
+					size_t max, unsigned flags)
+{
+	struct pcpa_heap *heap = NULL;
+	int err = heap_new(nodes, initial, max, flags, &heap);
+
+	cr_assert_eq(err, 0, "create: %d", err);
+	return heap;
+}
+
 static inline struct pcpa_heap *heap_make(size_t initial, size_t max,
 					  unsigned flags)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
-	struct pcpa_heap *heap = NULL;
-	int err;
-
-	opts.initial_bytes = initial;
-	opts.max_bytes = max;
-	opts.flags = flags;
-	opts.verbosity = 0;
-	err = pcpa_heap_create(&opts, &heap);
-	cr_assert_eq(err, 0, "create: %d", err);
-	return heap;
+	return heap_on(NULL, initial, max, flags);
 }
 
 static inline struct pcpa_heap *heap_fixed(size_t bytes, unsigned flags)

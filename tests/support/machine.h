@@ -39,21 +39,4 @@ static inline void machine_file(const char *name)
 	machine("HWLOC_XMLFILE", path);
 }
 
-static inline struct pcpa_heap *heap_on(const char *nodes, size_t initial, size_t max,
-				 unsigned flags)
-{
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	struct pcpa_heap *heap = NULL;
-	int err;
-
-	o.nodes = nodes;
-	o.initial_bytes = initial;
-	o.max_bytes = max;
-	o.flags = flags;
-	o.verbosity = 0;
-	err = pcpa_heap_create(&o, &heap);
-	cr_assert_eq(err, 0, "create: %d", err);
-	return heap;
-}
-
 #endif

@@ -13,6 +13,7 @@ struct smaps {
 	unsigned areas;	       /* that touch the range                      */
 	unsigned flagged;      /* of them, those with the flag              */
 	unsigned closed;       /* of them, those without any access         */
+	unsigned long rss_kib;  /* without hugetlb pages                    */
 	unsigned long huge_kib; /* AnonHugePages and private hugetlb pages  */
 };
 
@@ -30,7 +31,7 @@ static inline struct smaps smaps_read(const void *base, size_t bytes,
 {
 	unsigned long from, to, kib, at = (unsigned long)base;
 	FILE *f = fopen("/proc/self/smaps", "r");
-	struct smaps s = { 0, 0, 0, 0 };
+	struct smaps s = { 0 };
 	char line[512], access[8];
 	bool ours = false;
 
@@ -44,6 +45,8 @@ static inline struct smaps smaps_read(const void *base, size_t bytes,
 			continue;
 		if (strncmp(line, "VmFlags:", 8) == 0)
 			s.flagged += strstr(line, flag) != NULL;
+		if (smaps_field(line, "Rss", &kib))
+			s.rss_kib += kib;
 		if (smaps_field(line, "AnonHugePages", &kib) ||
 		    smaps_field(line, "Private_Hugetlb", &kib))
 			s.huge_kib += kib;

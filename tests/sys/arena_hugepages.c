@@ -2,8 +2,8 @@
 /*
  * arena_hugepages.c - arenas on the machine's real huge pages.
  *
- * As root it sets the pool of 2 MiB pages to POOL_PAGES while it runs, and back
- * afterwards.  Exit 77: not root, or no such pool, or pages not to be had.
+ * As root it sets the pool of 2 MiB pages to POOL_PAGES (hugepool.h).  Exit 77: not
+ * root, or no such pool, or pages not to be had.
  *
  *   - a heap larger than the pool falls to transparent pages, without a signal
  *   - the number of areas stays the same over 50 grows
@@ -12,70 +12,17 @@
  *   - a locked process doesn't drain the pool into the window
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../../lib/arena.h"
+#include "../support/expect.h"
+#include "../support/hugepool.h"
+#include "../support/smaps.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define POOL_PAGES 64u
-#define PAGE_BYTES (2 * MIB)
-#define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
-
-static unsigned failures;
-static uint64_t pool_before;
-
-#define EXPECT(cond)                                                           \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#cond);                                        \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
-
-static uint64_t pool_file(const char *file)
-{
-	char path[128];
-	uint64_t x = 0;
-
-	snprintf(path, sizeof(path), POOL "%s", file);
-	pcpi_sys_read_u64(path, &x);
-	return x;
-}
-
-static bool set_pool(uint64_t pages)
-{
-	char text[24];
-	int fd = open(POOL "nr_hugepages", O_WRONLY | O_CLOEXEC);
-	int len =
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)pages);
-	bool ok = fd >= 0 && write(fd, text, (size_t)len) == len;
-
-	if (fd >= 0)
-		close(fd);
-	return ok && pool_file("nr_hugepages") >= pages;
-}
-
-static void restore_pool(void)
-{
-	set_pool(pool_before);
-}
-
-/* A signal must not leave the machine's pool changed. */
-static void on_signal(int sig)
-{
-	restore_pool();
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
+#define PAGE_BYTES POOL_PAGE_BYTES
 
 static void create(struct pcpi_space *space, uint64_t max_bytes, bool cow)
 {
@@ -89,54 +36,17 @@ static void create(struct pcpi_space *space, uint64_t max_bytes, bool cow)
 	}
 }
 
-static unsigned count_areas(void)
+static struct smaps look(const struct pcpi_space *space, const char *flag)
 {
-	unsigned n = 0;
-	int c;
-	FILE *f = fopen("/proc/self/maps", "r");
-
-	while (f && (c = fgetc(f)) != EOF)
-		n += c == '\n';
-	if (f)
-		fclose(f);
-	return n;
+	return smaps_read(space->base, space->bytes, flag);
 }
 
-/* Of the areas within the space: the sum of a smaps field in KiB, and how many
- * have and lack a flag. */
-struct areas {
-	unsigned long kib;
-	unsigned with, without;
-};
-
-static struct areas look(const struct pcpi_space *space, const char *field,
-			 const char *flag)
+/* All of the space's areas have the flag. */
+static bool all_have(const struct pcpi_space *space, const char *flag)
 {
-	struct areas sum = {0, 0, 0};
-	unsigned long base = (unsigned long)space->base, from = 0, to, kib;
-	char line[512];
-	FILE *f = fopen("/proc/self/smaps", "r");
+	struct smaps s = look(space, flag);
 
-	while (f && fgets(line, sizeof(line), f)) {
-		unsigned long start;
-		bool ours;
-
-		if (sscanf(line, "%lx-%lx ", &start, &to) == 2)
-			from = start;
-		ours = from >= base && from < base + space->bytes;
-		if (ours && strncmp(line, field, strlen(field)) == 0 &&
-		    sscanf(line + strlen(field), ": %lu", &kib) == 1)
-			sum.kib += kib;
-		if (ours && strncmp(line, "VmFlags:", 8) == 0) {
-			if (strstr(line, flag))
-				sum.with++;
-			else
-				sum.without++;
-		}
-	}
-	if (f)
-		fclose(f);
-	return sum;
+	return s.areas > 0 && s.flagged == s.areas;
 }
 
 static void write_all(const struct pcpi_arena *a)
@@ -164,8 +74,8 @@ static void grow_past_the_pool(void)
 	EXPECT(kinds[PCPA_BACKING_HUGETLB] > 0);
 	EXPECT(kinds[PCPA_BACKING_THP] + kinds[PCPA_BACKING_BASE] > 0);
 	EXPECT(pool_file("free_hugepages") == 0);
-	EXPECT(look(&space, "Rss", " dd").without == 0);
-	EXPECT(look(&space, "Rss", " dc").without == 0);
+	EXPECT(all_have(&space, " dd"));
+	EXPECT(all_have(&space, " dc"));
 	EXPECT(pcpi_space_destroy(&space) == 0);
 	EXPECT(pool_file("free_hugepages") == POOL_PAGES);
 }
@@ -178,11 +88,11 @@ static void lose_the_race(void)
 
 	create(&space, window, false);
 	EXPECT(space.windows[0].backing == PCPA_BACKING_HUGETLB);
-	EXPECT(set_pool(POOL_PAGES / 2));
+	EXPECT(pool_set(POOL_PAGES / 2));
 	EXPECT(pcpi_sys->populate(space.base, window) != 0);
 	EXPECT(pcpi_sys->advise(space.base, window, PCPI_ADVISE_DONTNEED) == 0);
 	EXPECT(pool_file("free_hugepages") == POOL_PAGES / 2);
-	EXPECT(set_pool(POOL_PAGES));
+	EXPECT(pool_set(POOL_PAGES));
 	EXPECT(pcpi_space_destroy(&space) == 0);
 }
 
@@ -214,8 +124,8 @@ static void areas_stay_flat(bool cow)
 		if (i == 0 ||
 		    a.base == space.windows[a.backing ? space.nr_windows - 1 : 0]
 				      .base)
-			first = count_areas();
-		EXPECT(count_areas() == first);
+			first = smaps_areas();
+		EXPECT(smaps_areas() == first);
 	}
 	EXPECT(pcpi_space_destroy(&space) == 0);
 }
@@ -230,7 +140,7 @@ static void transparent_pages_are_huge(void)
 	create(&space, 64 * MIB, true);
 	EXPECT(pcpi_arena_grow(&space, 0, 64 * MIB, true, &a) == 0);
 	EXPECT(a.backing == PCPA_BACKING_THP);
-	EXPECT(look(&space, "AnonHugePages", " ").kib >= 60 * 1024);
+	EXPECT(look(&space, "").huge_kib >= 60 * 1024);
 	EXPECT(pcpi_space_destroy(&space) == 0);
 }
 
@@ -244,7 +154,7 @@ static void locking_drains_no_pool(void)
 		return;
 	create(&space, 512 * MIB, false);
 	EXPECT(pool_file("free_hugepages") == POOL_PAGES);
-	EXPECT(look(&space, "Rss", " ").kib == 0);
+	EXPECT(look(&space, "").rss_kib == 0);
 	for (unsigned i = 0; i < 2; i++) {
 		EXPECT(pcpi_arena_grow(&space, 0, 100 * PAGE_BYTES, i == 1,
 				       &a) == 0);
@@ -252,25 +162,15 @@ static void locking_drains_no_pool(void)
 	}
 	EXPECT(a.backing != PCPA_BACKING_HUGETLB);
 	EXPECT(pcpi_arena_give_back(&space, &a) == 0);
-	EXPECT(look(&space, "Rss", " ").kib <= POOL_PAGES * PAGE_BYTES >> 10);
+	EXPECT(look(&space, "").rss_kib <= POOL_PAGES * PAGE_BYTES >> 10);
 	EXPECT(pcpi_space_destroy(&space) == 0);
 	munlockall();
 }
 
 int main(void)
 {
-	pool_before = pool_file("nr_hugepages");
-	if (pool_before > POOL_PAGES || geteuid() != 0) {
-		puts("skipped: needs root and a pool that isn't in use");
-		return 77;
-	}
-	signal(SIGINT, on_signal);
-	signal(SIGTERM, on_signal);
-	signal(SIGBUS, on_signal);
-	signal(SIGSEGV, on_signal);
-	atexit(restore_pool);
-	if (!set_pool(POOL_PAGES) || pool_file("free_hugepages") != POOL_PAGES) {
-		puts("skipped: no 64 free hugetlb pages of 2 MiB");
+	if (!pool_take(POOL_PAGES)) {
+		puts("skipped: needs root, a pool that isn't in use, and memory");
 		return 77;
 	}
 	grow_past_the_pool();

@@ -2,52 +2,20 @@
 /*
  * arena_limits.c - arenas under the limits that a real kernel enforces.
  *
- * Each case is a child process, because limits and filters can't be taken back;
- * it exits 0, 1, or 77 where the kernel doesn't offer what it needs.  A child
- * that dies of a signal fails.
+ * Each case is a child process (children.h), skipped where the kernel doesn't offer
+ * what it needs.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../../lib/arena.h"
+#include "../support/children.h"
+#include "../support/sandbox.h"
 #include "../support/sanitized.h"
 
 #define MIB (UINT64_C(1) << 20)
-#define SKIPPED 77
-
-static unsigned failures;
-static char said[4096];
-static struct pcpi_sys listening;
-
-#define EXPECT(cond)                                                           \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#cond);                                        \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
-
-static void listen_in(const char *text, size_t len)
-{
-	size_t at = strlen(said);
-
-	if (at + len < sizeof(said))
-		memcpy(said + at, text, len);
-}
 
 static int create(struct pcpi_space *space, uint64_t max_bytes, bool is_default)
 {
@@ -57,10 +25,7 @@ static int create(struct pcpi_space *space, uint64_t max_bytes, bool is_default)
 				       .max_is_default = is_default,
 				       .verbosity = 1};
 
-	listening = pcpi_sys_linux;
-	listening.bind = pcpi_sys_bind_numa;
-	listening.write_err = listen_in;
-	pcpi_sys = &listening;
+	listen_in();
 	return pcpi_space_create(space, &spec);
 }
 
@@ -93,7 +58,7 @@ static int address_space_default(void)
 	limit(RLIMIT_AS, 1024 * MIB);
 	EXPECT(create(&space, 1024 * 1024 * MIB, true) == 0);
 	EXPECT(space.bytes <= 512 * MIB);
-	EXPECT(strstr(said, "RLIMIT_AS") != NULL);
+	EXPECT(is_said("RLIMIT_AS"));
 	use(&space);
 	return 0;
 }
@@ -104,7 +69,7 @@ static int address_space_asked_for(void)
 
 	limit(RLIMIT_AS, 1024 * MIB);
 	EXPECT(create(&space, 2048 * MIB, false) == -ENOMEM);
-	EXPECT(strstr(said, "RLIMIT_AS (ulimit -v)") != NULL);
+	EXPECT(is_said("RLIMIT_AS (ulimit -v)"));
 	EXPECT(create(&space, 256 * MIB, false) == 0);
 	use(&space);
 	return 0;
@@ -135,47 +100,20 @@ static int locked_memory(void)
 	if (mlockall(MCL_FUTURE) != 0)
 		return SKIPPED;
 	EXPECT(create(&space, 256 * MIB, false) == -ENOMEM);
-	EXPECT(strstr(said, "RLIMIT_MEMLOCK") != NULL);
+	EXPECT(is_said("RLIMIT_MEMLOCK"));
 	EXPECT(create(&space, 256 * MIB, true) == 0);
 	EXPECT(space.bytes <= 64 * MIB);
 	use(&space);
 	return 0;
 }
 
-/* ---- A sandbox ------------------------------------------------------------ */
-
-#define LOW_WORD(arg)                                                          \
-	((unsigned)offsetof(struct seccomp_data, args[arg]) +                  \
-	 (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4u : 0u))
-#define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)(offset))
-#define REFUSE(error)                                                          \
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)(error))
-#define IF(op, value, yes, no)                                                 \
-	BPF_JUMP(BPF_JMP | (op) | BPF_K, (unsigned)(value), yes, no)
-
 /* What gVisor and container filters refuse, all together. */
 static bool enter_sandbox(void)
 {
-	struct sock_filter code[] = {
-		LOAD(offsetof(struct seccomp_data, nr)),
-		IF(BPF_JEQ, __NR_mbind, 0, 1),
-		REFUSE(EPERM),
-		IF(BPF_JEQ, __NR_membarrier, 0, 1),
-		REFUSE(ENOSYS),
-		IF(BPF_JEQ, __NR_madvise, 0, 3),
-		LOAD(LOW_WORD(2)),
-		IF(BPF_JGE, 20, 0, 4),
-		REFUSE(EINVAL),
-		IF(BPF_JEQ, __NR_mmap, 0, 2),
-		LOAD(LOW_WORD(3)),
-		IF(BPF_JSET, MAP_HUGETLB, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		REFUSE(EINVAL),
-	};
-	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
+	return sandbox_refuse(__NR_mbind, EPERM) &&
+	       sandbox_refuse(__NR_membarrier, ENOSYS) &&
+	       sandbox_refuse_if(__NR_madvise, 2, BPF_JGE, 20, EINVAL) &&
+	       sandbox_refuse_if(__NR_mmap, 3, BPF_JSET, MAP_HUGETLB, EINVAL);
 }
 
 static int sandbox(void)
@@ -186,7 +124,7 @@ static int sandbox(void)
 	if (!enter_sandbox())
 		return SKIPPED;
 	EXPECT(create(&space, 256 * MIB, false) == 0);
-	EXPECT(strstr(said, "can't be bound to node 0 (error 1)") != NULL);
+	EXPECT(is_said("can't be bound to node 0 (error 1)"));
 	EXPECT(pcpi_sys->membarrier_register() == -ENOSYS);
 	EXPECT(pcpi_sys->populate(space.base, MIB) == -EINVAL);
 	EXPECT(pcpi_sys->reserve(2 * MIB, 2 * MIB, &p) == 0);
@@ -195,40 +133,19 @@ static int sandbox(void)
 	return 0;
 }
 
-static unsigned run(const char *name, int (*body)(void))
+static void limited(const char *name, int (*body)(void))
 {
-	int status = 0;
-	pid_t pid;
-
-	if (IS_SANITIZED && body != sandbox)
-		return 0;
-	pid = fork();
-	if (pid == 0) {
-		int rc = body();
-
-		if (failures > 0 && said[0] != '\0')
-			fprintf(stderr, "%s", said);
-		_exit(failures ? 1 : rc);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return 1;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
-		printf("%s: skipped\n", name);
-		return 0;
-	}
-	printf("%s: %s (%d)\n", name, status ? "FAILED" : "passed", status);
-	return status != 0;
+	if (!IS_SANITIZED)
+		case_run(name, body);
 }
 
 int main(void)
 {
-	unsigned bad = 0;
-
 	setvbuf(stdout, NULL, _IONBF, 0);
-	bad += run("default maximum under RLIMIT_AS", address_space_default);
-	bad += run("maximum asked for under RLIMIT_AS", address_space_asked_for);
-	bad += run("RLIMIT_DATA", data_limit);
-	bad += run("RLIMIT_MEMLOCK", locked_memory);
-	bad += run("sandbox", sandbox);
-	return bad != 0;
+	limited("default maximum under RLIMIT_AS", address_space_default);
+	limited("maximum asked for under RLIMIT_AS", address_space_asked_for);
+	limited("RLIMIT_DATA", data_limit);
+	limited("RLIMIT_MEMLOCK", locked_memory);
+	case_run("sandbox", sandbox);
+	return cases_status();
 }

@@ -12,13 +12,11 @@
  *                 hundreds of times, and after many allocations; a fork works then
  */
 #define _GNU_SOURCE
-#include <pcpalloc/pcpalloc.h>
-#include <pcpalloc/stats.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../support/children.h"
+#include "../support/heap_new.h"
 #include "../support/smaps.h"
 #include "heap.h"
 
@@ -27,30 +25,11 @@
 #define ROUNDS 200u
 #define BLOCKS 12u
 
-static unsigned failures;
-
-#define EXPECT(cond)                                                           \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#cond);                                        \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
-
 static struct pcpa_heap *make(size_t initial, size_t max, unsigned flags)
 {
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
 
-	o.initial_bytes = initial;
-	o.max_bytes = max;
-	o.flags = flags;
-	o.verbosity = 0;
-	if (pcpa_heap_create(&o, &heap) != 0) {
-		fprintf(stderr, "no heap\n");
-		exit(1);
-	}
+	CHECK(heap_new(NULL, initial, max, flags, &heap) == 0);
 	return heap;
 }
 
@@ -144,11 +123,10 @@ static void round_trip(struct pcpa_heap *heap, unsigned round)
 static void forks(void)
 {
 	pid_t pid = fork();
-	int status = 1;
 
 	if (pid == 0)
 		_exit(0);
-	EXPECT(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	EXPECT(child_status(pid) == 0);
 }
 
 static void flat(void)

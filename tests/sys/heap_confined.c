@@ -12,41 +12,22 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <pcpalloc/pcpalloc.h>
 #include <pcpalloc/stats.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../support/children.h"
+#include "../support/heap_new.h"
+#include "../support/sandbox.h"
 #include "../support/sanitized.h"
 
 #define MIB ((size_t)1 << 20)
-#define SKIPPED 77
 #define BULK 64u
 #define ROUNDS 200u
 #define USED "used"
-
-static unsigned failures;
-
-#define EXPECT(cond)                                                           \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#cond);                                        \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
+#define SELF "/proc/self/exe"
 
 /* ---- What a program does with a heap ------------------------------------------ */
 
@@ -93,15 +74,9 @@ static void heap_use(struct pcpa_heap *heap)
 
 static void heap_live(size_t initial, size_t max, unsigned flags)
 {
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	struct pcpa_heap *heap;
-	int err;
+	int err = heap_new(NULL, initial, max, flags, &heap);
 
-	o.initial_bytes = initial;
-	o.max_bytes = max;
-	o.flags = flags;
-	o.verbosity = 0;
-	err = pcpa_heap_create(&o, &heap);
 	if (err)
 		fprintf(stderr, "flags %#x: %s\n", flags, strerror(-err));
 	EXPECT(err == 0);
@@ -124,37 +99,23 @@ static int used(void)
 
 /* ---- Confinements --------------------------------------------------------------- */
 
-#define LOW_WORD(arg)                                                          \
-	((unsigned)offsetof(struct seccomp_data, args[arg]) +                  \
-	 (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4u : 0u))
-#define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)(offset))
-#define REFUSE(error)                                                          \
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)(error))
-#define IF(op, value, yes, no)                                                 \
-	BPF_JUMP(BPF_JMP | (op) | BPF_K, (unsigned)(value), yes, no)
-
-static bool sandbox(void)
+/* Executes this program, as it is confined now. */
+static int again(const char *name)
 {
-	struct sock_filter code[] = {
-		LOAD(offsetof(struct seccomp_data, nr)),
-		IF(BPF_JEQ, __NR_mbind, 4, 0),
-		IF(BPF_JEQ, __NR_set_mempolicy, 3, 0),
-		IF(BPF_JEQ, __NR_get_mempolicy, 2, 0),
-		IF(BPF_JEQ, __NR_membarrier, 1, 0),
-		IF(BPF_JEQ, __NR_madvise, 1, 3),
-		REFUSE(ENOSYS),
-		LOAD(LOW_WORD(2)),
-		IF(BPF_JGE, 20, 4, 3),
-		IF(BPF_JEQ, __NR_mmap, 0, 2),
-		LOAD(LOW_WORD(3)),
-		IF(BPF_JSET, MAP_HUGETLB, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		REFUSE(EINVAL),
-	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
+	execl(SELF, SELF, name, USED, (char *)NULL);
+	return 1;
+}
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
+static int sandbox(void)
+{
+	bool shut = sandbox_refuse(__NR_mbind, ENOSYS) &&
+		    sandbox_refuse(__NR_set_mempolicy, ENOSYS) &&
+		    sandbox_refuse(__NR_get_mempolicy, ENOSYS) &&
+		    sandbox_refuse(__NR_membarrier, ENOSYS) &&
+		    sandbox_refuse_if(__NR_madvise, 2, BPF_JGE, 20, EINVAL) &&
+		    sandbox_refuse_if(__NR_mmap, 3, BPF_JSET, MAP_HUGETLB, EINVAL);
+
+	return shut ? again("sandbox") : SKIPPED;
 }
 
 /* Whether the kernel now refuses what it is to refuse, and nothing more. */
@@ -174,46 +135,24 @@ static bool is_sandboxed(void)
 	       errno == EINVAL;
 }
 
-static bool address_space(void)
+static int address_space(void)
 {
 	struct rlimit l = { 1024 * MIB, 1024 * MIB };
 
-	return !IS_SANITIZED && setrlimit(RLIMIT_AS, &l) == 0;
-}
-
-static int run(const char *name, bool (*confine)(void), const char *self)
-{
-	int status = 1;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		if (!confine())
-			_exit(SKIPPED);
-		execl(self, self, name, USED, (char *)NULL);
-		_exit(1);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return 1;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
-		printf("%s: skipped\n", name);
-	else
-		printf("%s: %s (%d)\n", name, status ? "FAILED" : "passed", status);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	if (IS_SANITIZED || setrlimit(RLIMIT_AS, &l) != 0)
+		return SKIPPED;
+	return again("address space");
 }
 
 int main(int argc, char **argv)
 {
-	int a, b;
-
 	if (argc == 3 && strcmp(argv[2], USED) == 0) {
 		if (strcmp(argv[1], "sandbox") == 0)
 			EXPECT(is_sandboxed());
 		return used();
 	}
 	setvbuf(stdout, NULL, _IONBF, 0);
-	a = run("sandbox", sandbox, "/proc/self/exe");
-	b = run("address space", address_space, "/proc/self/exe");
-	if (a == SKIPPED && b == SKIPPED)
-		return SKIPPED;
-	return (a != 0 && a != SKIPPED) || (b != 0 && b != SKIPPED);
+	case_run("sandbox", sandbox);
+	case_run("address space", address_space);
+	return cases_status();
 }

@@ -4,57 +4,36 @@
  * the limits of a real kernel: control groups of CPUs, nodes and hugetlb pages, the
  * CPUs of a thread, the caller's own memory policy, a sandbox.
  *
- * Each case is a child process; it exits 0, 1, or 77 where the machine lacks what
- * it needs, which is said.  A child that dies of a signal fails.  Where a block is
- * the kernel says.  On a machine with one node half of it can't go wrong; in the
- * guests of tests/vm it could.  With the argument `all` a case that is skipped has
- * failed: these guests have what it takes.
+ * Each case is a child process (children.h), skipped where the machine lacks what it
+ * needs, which is said.  Where a block is the kernel says.  On a machine with one node
+ * half of it can't go wrong; in the guests of tests/vm it could.  With the argument
+ * `all` a case that is skipped has failed: these guests have what it takes.
  *
- * As root it sets the pool of 2 MiB pages to POOL_PAGES while it runs, unless as
- * many are free, and back afterwards.
+ * As root it sets the pool of 2 MiB pages to POOL_PAGES (hugepool.h), unless as many
+ * are free.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <numaif.h>
 #include <sched.h>
-#include <signal.h>
-#include <stddef.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <pcpalloc/stats.h>
 
 #include "../../lib/nodeset.h"
-#include "../../lib/sys/sys.h"
 #include "../../lib/topo.h"
+#include "../support/children.h"
 #include "../support/group.h"
+#include "../support/hugepool.h"
+#include "../support/sandbox.h"
 
 #define MIB ((size_t)1 << 20)
-#define SKIPPED 77
 #define BLOCKS 32u
 #define MOST_NODES 64u
 #define POOL_PAGES 32u
 #define LIMIT_PAGES 4u
-#define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
-static unsigned failures;
-static char said[4096];
-static struct pcpi_sys table;
 static struct group group;
 static bool has_group;
-
-#define EXPECT(cond)                                                           \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#cond);                                        \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
 
 static int skip(const char *why)
 {
@@ -63,28 +42,6 @@ static int skip(const char *why)
 }
 
 /* ---- What is said, and where memory is ----------------------------------------- */
-
-static void listen_in(const char *text, size_t len)
-{
-	size_t at = strlen(said);
-
-	if (at + len < sizeof(said))
-		memcpy(said + at, text, len);
-}
-
-static bool is_said(const char *text)
-{
-	return strstr(said, text) != NULL;
-}
-
-static void listen(void)
-{
-	table = pcpi_sys_linux;
-	table.bind = pcpi_sys_bind_numa;
-	table.elsewhere = pcpi_sys_elsewhere_numa;
-	table.write_err = listen_in;
-	pcpi_sys = &table;
-}
 
 static int node_of(void *page)
 {
@@ -122,7 +79,7 @@ static struct pcpa_heap *heap_of(const char *nodes, unsigned flags)
 {
 	struct pcpa_heap *heap = NULL;
 
-	listen();
+	listen_in();
 	EXPECT(heap_make(nodes, flags, &heap) == 0);
 	if (!heap)
 		exit(1);
@@ -413,24 +370,11 @@ static int under_preferred(void)
 
 /* ---- A sandbox ---------------------------------------------------------------------- */
 
-#define REFUSE(call)                                                           \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),                       \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
-
 /* move_pages stays allowed: the test needs it. */
 static bool sandbox(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 (unsigned)offsetof(struct seccomp_data, nr)),
-		REFUSE(__NR_mbind),
-		REFUSE(__NR_get_mempolicy),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
+	return sandbox_refuse(__NR_mbind, EPERM) &&
+	       sandbox_refuse(__NR_get_mempolicy, EPERM);
 }
 
 /* All memory then is where the caller's policy has it, the last node: said, counted,
@@ -443,7 +387,7 @@ static int in_sandbox(void)
 
 	if (!policy_set(MPOL_BIND, nodes, n) || !sandbox())
 		return skip("no memory policy or no filter here");
-	listen();
+	listen_in();
 	EXPECT(heap_make(NULL, PCPA_HEAP_BOUND, &heap) == (n > 1 ? -EPERM : 0));
 	if (heap)
 		EXPECT(pcpa_heap_destroy(heap) == 0);
@@ -460,48 +404,6 @@ static int in_sandbox(void)
 }
 
 /* ---- Limits of hugetlb pages ----------------------------------------------------------- */
-
-static uint64_t pool_before;
-static bool pool_is_set;
-
-static uint64_t pool_file(const char *file)
-{
-	char path[128];
-	uint64_t x = 0;
-
-	snprintf(path, sizeof(path), POOL "%s", file);
-	pcpi_sys_read_u64(path, &x);
-	return x;
-}
-
-static void pool_write(uint64_t pages)
-{
-	char text[24];
-	int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)pages);
-	int fd = open(POOL "nr_hugepages", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, (size_t)len) != len)
-		fprintf(stderr, "the pool can't be set to %s pages\n", text);
-	if (fd >= 0)
-		close(fd);
-}
-
-static void pool_restore(void)
-{
-	if (pool_is_set)
-		pool_write(pool_before);
-}
-
-/* Where it can't, the cases that want pages say so. */
-static void pool_make(void)
-{
-	pool_before = pool_file("nr_hugepages");
-	if (pool_file("free_hugepages") >= POOL_PAGES || pool_before > 0 ||
-	    geteuid() != 0)
-		return;
-	pool_is_set = true;
-	pool_write(POOL_PAGES);
-}
 
 static int hugetlb_note(const struct pcpa_arena_info *a, void *arg)
 {
@@ -537,9 +439,9 @@ static int under_limit(const char *file, const char *file_v1, unsigned flags)
 		return skip("the group can't be entered");
 	nodes_allowed(nodes);
 	snprintf(number, sizeof(number), "%u", nodes[0]);
-	listen();
+	listen_in();
 	if (limits_hidden)
-		table.read_file = read_no_limits;
+		listening.read_file = read_no_limits;
 	EXPECT(heap_make(number, flags, &heap) == 0);
 	EXPECT(use(heap, (int)nodes[0], BLOCKS) == BLOCKS);
 	EXPECT(pcpa_for_each_arena(heap, hugetlb_note, &hugetlb) == 0);
@@ -586,39 +488,12 @@ static int under_hidden_rsvd_max(void)
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-static unsigned passed, failed;
-static bool all; /* must run */
-
-static void run(const char *name, int (*body)(void))
-{
-	int status = 1;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		int rc = body();
-
-		if (failures > 0 && said[0] != '\0')
-			fprintf(stderr, "%s", said);
-		_exit(failures ? 1 : rc);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		status = 1;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
-		printf("%s: skipped\n", name);
-		failed += all;
-		return;
-	}
-	printf("%s: %s (%d)\n", name, status ? "FAILED" : "passed", status);
-	passed += status == 0;
-	failed += status != 0;
-}
-
 static void run_in_group(const char *name, int (*body)(void),
 			 const char *controller, const char *file,
 			 const char *file_v1)
 {
 	has_group = group_make(&group, controller, file, file_v1);
-	run(name, body);
+	case_run(name, body);
 	if (has_group)
 		group_remove(&group);
 }
@@ -636,21 +511,11 @@ static unsigned above_of_cpuset(unsigned nodes[MOST_NODES])
 	return n;
 }
 
-static void on_signal(int sig)
-{
-	pool_restore();
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
 int main(int argc, char **argv)
 {
 	unsigned nodes[MOST_NODES], n;
 
-	all = argc == 2 && strcmp(argv[1], "all") == 0;
 	setvbuf(stdout, NULL, _IONBF, 0);
-	signal(SIGINT, on_signal);
-	signal(SIGTERM, on_signal);
 	run_in_group("one CPU and one node of a control group", in_cpuset,
 		     "cpuset", "cpuset.mems", "cpuset.mems");
 	n = above_of_cpuset(nodes);
@@ -660,12 +525,12 @@ int main(int argc, char **argv)
 	if (n > 1)
 		run_in_group("a node that is denied later", denied_later,
 			     "cpuset", "cpuset.mems", "cpuset.mems");
-	run("one CPU by affinity", on_one_cpu);
-	run("caller's policy: bind", under_bind);
-	run("caller's policy: interleave", under_interleave);
-	run("caller's policy: preferred", under_preferred);
-	run("binding refused", in_sandbox);
-	pool_make();
+	case_run("one CPU by affinity", on_one_cpu);
+	case_run("caller's policy: bind", under_bind);
+	case_run("caller's policy: interleave", under_interleave);
+	case_run("caller's policy: preferred", under_preferred);
+	case_run("binding refused", in_sandbox);
+	pool_take(POOL_PAGES); /* where it can't, cases that want pages say so */
 	run_in_group("hugetlb limit", under_max, "hugetlb", MAX);
 	run_in_group("hugetlb limit, shared", under_max_shared, "hugetlb", MAX);
 	run_in_group("hugetlb limit, hidden", under_hidden_max, "hugetlb", MAX);
@@ -674,6 +539,7 @@ int main(int argc, char **argv)
 		     "hugetlb", RSVD_MAX);
 	run_in_group("reservation limit, hidden", under_hidden_rsvd_max,
 		     "hugetlb", RSVD_MAX);
-	pool_restore();
-	return failed ? 1 : passed ? 0 : SKIPPED;
+	if (argc == 2 && strcmp(argv[1], "all") == 0)
+		cases_failed += cases_skipped;
+	return cases_status();
 }

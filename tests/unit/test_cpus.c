@@ -3,22 +3,12 @@
  * test_cpus.c - the bounds of caches when processors go offline or come: the
  * kernel's lists are the test's, the machine is the one that runs it.
  */
-#include "../../lib/heap.h"
-#include "../support/heap_fixture.h"
-#include "sys/sys.h"
+#include "../support/clock_fixture.h"
 
-#define SECOND UINT64_C(1000000000)
 #define MAX_BLOCKS 4096u
 
-static struct pcpi_sys table;
-static uint64_t now_ns;
 static char online[4096], of_node[4096]; /* "": as it is */
 static void *blocks[MAX_BLOCKS];
-
-static uint64_t coarse_said(void)
-{
-	return now_ns;
-}
 
 static ssize_t read_said(const char *path, char *buf, size_t size)
 {
@@ -41,20 +31,11 @@ static ssize_t read_said(const char *path, char *buf, size_t size)
 
 static void setup(void)
 {
-	table = pcpi_sys_linux;
-	table.coarse_ns = coarse_said;
+	clock_setup();
 	table.read_file = read_said;
-	pcpi_sys = &table;
-	now_ns = 1000 * SECOND;
 }
 
 TestSuite(cpus, .init = setup);
-
-static void tick(struct pcpa_heap *heap)
-{
-	now_ns += SECOND;
-	cr_assert_eq(pcpa_heap_tick(heap), 0);
-}
 
 /* A heap whose bounds are large enough to be divided by a few. */
 static struct pcpa_heap *heap_on_cpus(unsigned cpus)

@@ -10,70 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../support/heap_fixture.h"
-#include "heap.h"
-#include "list.h"
+#include "../support/disable_fixture.h"
 
-#define NODE 0
-
-static struct pcpa_heap *heap;
-static struct pcpi_cache *mine;
-static struct pcpi_sys table;
-static const struct pcpi_sys *system_before;
-static void *blocks[512];
 static uint64_t now_ns;
 static unsigned hooks = 1; /* that acted; 0: armed */
 
-static void setup(void)
-{
-	heap = heap_fixed(64 * MIB, 0);
-	pcpa_free(heap, pcpa_alloc(heap, 0, 0));
-	mine = pcpi_hot_cache(&heap->hot);
-	system_before = pcpi_sys;
-	table = *pcpi_sys;
-	pcpi_sys = &table;
-}
-
-static void teardown(void)
-{
-	pcpi_sys = system_before;
-	expect_all_free(heap);
-	heap_end(heap);
-}
-
 TestSuite(disable_beside, .init = setup, .fini = teardown);
-
-static void heap_replace(struct pcpa_heap *next)
-{
-	heap_end(heap);
-	heap = next;
-	pcpa_free(heap, pcpa_alloc(heap, 0, 0));
-	mine = pcpi_hot_cache(&heap->hot);
-}
-
-/* Some blocks of each order into the cache, and some into the depot. */
-static void fill(void)
-{
-	size_t n;
-
-	for (unsigned o = 0; o < PCPI_PCP_ORDERS; o++) {
-		n = alloc_all(heap, o, 0, blocks, 100);
-		free_all(heap, blocks, n);
-		cr_assert_eq(pcpa_thread_flush(heap), 0);
-		n = alloc_all(heap, o, 0, blocks, 10);
-		free_all(heap, blocks, n);
-	}
-}
 
 static void expect_off(void)
 {
-	struct pcpa_stats s;
-
 	fill();
-	s = stats_of(heap, -1);
-	cr_expect_eq(s.cached_pages, 0);
-	cr_expect_eq(s.depot_pages, 0);
-	cr_expect_eq(s.free_pages + s.used_pages, s.managed_pages);
+	expect_empty();
 }
 
 static uint64_t late_clock(void)

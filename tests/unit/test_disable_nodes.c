@@ -21,16 +21,11 @@ static int first_cpu(void)
 
 static void setup(unsigned flags)
 {
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-
 	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4", 1);
 	table = pcpi_sys_linux;
 	table.cpu = first_cpu;
 	pcpi_sys = &table;
-	o.initial_bytes = 8 * MIB;
-	o.flags = PCPA_HEAP_FIXED | flags;
-	o.verbosity = 0;
-	cr_assert_eq(pcpa_heap_create(&o, &heap), 0);
+	heap = heap_fixed(8 * MIB, flags);
 }
 
 static void teardown(void)

@@ -456,17 +456,13 @@ static int first_cpu(void)
 Test(inline, block_of_another_node_calls)
 {
 	static struct pcpi_sys table;
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
 	void *far[2];
 
 	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4", 1);
 	table = pcpi_sys_linux;
 	table.cpu = first_cpu;
 	pcpi_sys = &table;
-	o.initial_bytes = 8 * MIB;
-	o.flags = PCPA_HEAP_FIXED;
-	o.verbosity = 0;
-	cr_assert_eq(pcpa_heap_create(&o, &heap), 0);
+	heap = heap_fixed(8 * MIB, 0);
 	cache = pcpa_cache_self(heap);
 	cr_assert_eq(pcpa_alloc_bulk(heap, 0, PCPA_NODE(1), far, 2), 2);
 	fill(0, 20);

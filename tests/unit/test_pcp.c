@@ -2,72 +2,22 @@
 /*
  * test_pcp.c - a cache: its two ends, the front, counts, exits, outboxes.
  */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/core_fixture.h"
-#include "page.h"
+#include "../support/pcp_fixture.h"
 #include "pcp.h"
 #include "pcp_hot.h"
-#include "pcp_tune.h"
 
-static struct pcpi_zone *const zone = &parts.zones[0];
-static struct pcpi_cache *cache;
 static uint32_t pfns[8192];
 
-static void make(struct parts_spec spec)
-{
-	parts_make(spec);
-	cache = parts_cache(0);
-}
-
-static void setup(void)
-{
-	make((struct parts_spec){0});
-}
-
-static void teardown(void)
-{
-	for (unsigned i = 0; i < parts.nr_caches; i++)
-		cr_expect(pcpi_cache_check(parts.caches[i]));
-	for (unsigned z = 0; z < parts.nr_zones; z++)
-		cr_expect(pcpi_zone_check(&parts.zones[z]));
-	parts_unmake();
-}
-
 TestSuite(pcp, .init = setup, .fini = teardown);
-
-static void remake(struct parts_spec spec)
-{
-	parts_unmake();
-	make(spec);
-}
 
 /* Frees one block as the hot path does. */
 static void free_hot(unsigned order, uint32_t pfn)
 {
 	cr_assert(pcpi_hot_push(cache, order + 1, pfn,
 				pcpi_space_addr(&parts.space, pfn), true));
-}
-
-static uint32_t pop_one(unsigned order)
-{
-	uint32_t pfn = PCPI_NO_PFN;
-
-	cr_assert_eq(pcpi_cache_pop(cache, order, &pfn, 1), 1);
-	return pfn;
-}
-
-static uint32_t depot_len(unsigned order)
-{
-	return pcpi_depot_len(&zone->depots[order]);
-}
-
-static void expect_conserved(uint64_t out)
-{
-	cr_expect_eq(parts_pages_held(0) + out, zone->managed_pages, "%llu",
-		     (unsigned long long)parts_pages_held(0));
 }
 
 /* Processors go away while a cache is made, and the bound of each rises. */

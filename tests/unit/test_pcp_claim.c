@@ -3,61 +3,13 @@
  * test_pcp_claim.c - the mark and the claim of a cache.  The test plays owner
  * and drainer in turns; races are for tests/conc/.
  */
-#include <criterion/criterion.h>
-
-#include "../support/core_fixture.h"
+#include "../support/pcp_fixture.h"
 #include "heap.h"
-#include "page.h"
-#include "pcp_tune.h"
+#include "heap_new.h"
 
-static struct pcpi_zone *const zone = &parts.zones[0];
-static struct pcpi_cache *cache;
 static uint32_t pfns[128];
 
-static void make(struct parts_spec spec)
-{
-	parts_make(spec);
-	cache = parts_cache(0);
-}
-
-static void setup(void)
-{
-	make((struct parts_spec){0});
-}
-
-static void teardown(void)
-{
-	cr_expect(pcpi_cache_check(cache));
-	cr_expect(pcpi_zone_check(zone));
-	parts_unmake();
-}
-
 TestSuite(pcp_claim, .init = setup, .fini = teardown);
-
-static void remake(struct parts_spec spec)
-{
-	parts_unmake();
-	make(spec);
-}
-
-static uint32_t pop_one(unsigned order)
-{
-	uint32_t pfn = PCPI_NO_PFN;
-
-	cr_assert_eq(pcpi_cache_pop(cache, order, &pfn, 1), 1);
-	return pfn;
-}
-
-static uint32_t depot_len(unsigned order)
-{
-	return pcpi_depot_len(&zone->depots[order]);
-}
-
-static void expect_conserved(uint64_t out)
-{
-	cr_expect_eq(parts_pages_held(0) + out, zone->managed_pages, "%llu",
-		     (unsigned long long)parts_pages_held(0));
-}
 
 /* ---- Mark and claim: C1, C3, C8 -------------------------------------------- */
 
@@ -299,13 +251,10 @@ static void run(void *(*fn)(void *))
 
 Test(pcp_claim_heap, adoption_clears_no_claim)
 {
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
+	size_t bytes = (size_t)64 << 20;
 	uint64_t moved[8] = {0};
 
-	opts.initial_bytes = (size_t)64 << 20;
-	opts.max_bytes = opts.initial_bytes;
-	opts.verbosity = 0;
-	cr_assert_eq(pcpa_heap_create(&opts, &heap), 0);
+	cr_assert_eq(heap_new(NULL, bytes, bytes, 0, &heap), 0);
 	cr_assert_leq(heap->nr_zones, 8);
 	run(leave_claimed);
 	cr_expect_gt(pcpi_cache_count(adopted), 0, "left to the drainer");

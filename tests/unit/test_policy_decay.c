@@ -3,22 +3,12 @@
  * test_policy_decay.c - section B4 and F6 of the specification: what ticks do
  * to an idle cache.  X2 of policy_pcp.c.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
-#include "policy.h"
+#include "../support/policy_sim.h"
 
 #define BATCH 63u
 #define CAP (BATCH << PCPI_SCALE_MAX) /* 2016 */
-
-/* A cache that only counts. */
-struct sim {
-	struct pcpi_pageset ps;
-	struct pcpi_pcp_state state;
-};
 
 static struct sim start(uint32_t high_min, uint32_t high_max)
 {
@@ -160,11 +150,6 @@ Test(policy_decay, tick_after_the_zone_shrank_goes_in_steps)
 	cr_expect_leq(s.state.high, 1000);
 }
 
-static uint32_t draw(uint32_t below)
-{
-	return (uint32_t)rand() % below;
-}
-
 static struct sim random_sim(void)
 {
 	uint32_t high_min = draw(1u << draw(16));
@@ -181,12 +166,7 @@ static struct sim random_sim(void)
 
 Test(policy_decay, tick_random_states_sink_until_idle)
 {
-	const char *text = getenv("PCPI_SEED");
-	unsigned seed =
-		text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL);
-
-	fprintf(stderr, "PCPI_SEED=%u\n", seed);
-	srand(seed);
+	start_random();
 	for (int i = 0; i < 3000; i++) {
 		struct sim s = random_sim();
 

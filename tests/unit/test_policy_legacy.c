@@ -3,19 +3,7 @@
  * test_policy_legacy.c - the policy of Linux 5.14, section B1 of the
  * specification, drain by drain.  X1, X3, X5 of policy_pcp.c.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "policy.h"
-
-/* A cache that only counts. */
-struct sim {
-	struct pcpi_pageset ps;
-	struct pcpi_pcp_state state;
-	uint32_t frees;
-};
+#include "../support/policy_sim.h"
 
 static struct sim start(uint32_t high, uint32_t batch)
 {
@@ -26,47 +14,6 @@ static struct sim start(uint32_t high, uint32_t batch)
 		       .legacy = true},
 	};
 }
-
-/* Frees single pages until one of them drains; returns how many pages. */
-static uint32_t free_to_drain(struct sim *s)
-{
-	for (uint32_t i = 0; i < 1000000; i++) {
-		uint32_t pages;
-
-		s->frees++;
-		s->state.count++;
-		pcpi_policy_note_frees(&s->state, &s->ps, 1, 0);
-		pages = pcpi_policy_drain(&s->state, &s->ps, 0, false, false);
-		if (pages != 0) {
-			s->state.count -= pages;
-			return pages;
-		}
-	}
-	return 0;
-}
-
-static void alloc(struct sim *s, uint32_t blocks)
-{
-	s->state.count -= blocks;
-	pcpi_policy_note_allocs(&s->state, blocks);
-}
-
-/* Each drain happens at count == high and takes so many pages. */
-static void expect_drains(struct sim *s, const uint32_t *pages, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint32_t got = free_to_drain(s);
-
-		cr_assert_eq(got, pages[i], "drain %zu: %u", i, got);
-		cr_assert_eq(s->state.count + got, s->ps.high_max);
-	}
-}
-
-#define EXPECT_DRAINS(s, ...)                                                  \
-	do {                                                                   \
-		static const uint32_t pages_[] = {__VA_ARGS__};                \
-		expect_drains((s), pages_, sizeof(pages_) / sizeof(*pages_));  \
-	} while (0)
 
 Test(policy_legacy, drain_high_814_doubles_to_751)
 {
@@ -271,21 +218,16 @@ static uint32_t formula(uint64_t high, uint64_t batch, uint64_t f)
 
 Test(policy_legacy, drain_random_states_match_the_formula)
 {
-	const char *text = getenv("PCPI_SEED");
-	unsigned seed =
-		text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL);
-
-	fprintf(stderr, "PCPI_SEED=%u\n", seed);
-	srand(seed);
+	start_random();
 	for (int i = 0; i < 100000; i++) {
-		uint32_t batch = 1 + (uint32_t)rand() % 200;
-		uint32_t high = 2 * batch + (uint32_t)rand() % 65536;
-		uint32_t f = (uint32_t)rand() % (PCPI_SCALE_MAX + 1);
+		uint32_t batch = 1 + draw(200);
+		uint32_t high = 2 * batch + draw(65536);
+		uint32_t f = draw(PCPI_SCALE_MAX + 1);
 		struct sim s = start(high, batch);
 		uint32_t pages;
 
 		s.state.free_factor = f;
-		s.state.count = (uint32_t)rand() % (2 * high);
+		s.state.count = draw(2 * high);
 		pages = pcpi_policy_drain(&s.state, &s.ps, 0, false, false);
 		if (s.state.count < high) {
 			cr_assert_eq(pages, 0);

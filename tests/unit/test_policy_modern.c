@@ -4,92 +4,16 @@
  * free_high of section C of the specification, number by number; X1-X6 of
  * policy_pcp.c with random inputs.  Ticks are in test_policy_decay.c.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "policy.h"
+#include "../support/policy_sim.h"
 
 #define BATCH 63u
 #define CAP (BATCH << PCPI_SCALE_MAX) /* 2016 */
-
-/* A cache that only counts. */
-struct sim {
-	struct pcpi_pageset ps;
-	struct pcpi_pcp_state state;
-	unsigned zone_flags;
-	bool pure_freer;
-};
 
 static struct sim start(uint32_t high_min, uint32_t high_max)
 {
 	return (struct sim){
 		.ps = {.high_min = high_min, .high_max = high_max, .batch = BATCH},
 	};
-}
-
-/* One free as a cache does it; returns the pages drained. */
-static uint32_t free_block(struct sim *s, unsigned order)
-{
-	bool free_high;
-	uint32_t pages;
-
-	s->state.count += 1u << order;
-	free_high = pcpi_policy_free_high(&s->state, &s->ps, order);
-	pcpi_policy_note_frees(&s->state, &s->ps, 1, order);
-	pages = pcpi_policy_drain(&s->state, &s->ps, s->zone_flags, free_high,
-				  s->pure_freer);
-	s->state.count -= pages;
-	return pages;
-}
-
-/* Frees single pages until one of them drains; returns how many pages. */
-static uint32_t free_to_drain(struct sim *s)
-{
-	for (uint32_t i = 0; i < 1000000; i++) {
-		uint32_t pages = free_block(s, 0);
-
-		if (pages != 0)
-			return pages;
-	}
-	return 0;
-}
-
-static void alloc(struct sim *s, uint32_t blocks)
-{
-	s->state.count -= blocks;
-	pcpi_policy_note_allocs(&s->state, blocks);
-}
-
-static void expect_drains(struct sim *s, const uint32_t *pages, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint32_t got = free_to_drain(s);
-
-		cr_assert_eq(got, pages[i], "drain %zu: %u", i, got);
-	}
-}
-
-#define EXPECT_DRAINS(s, ...)                                                  \
-	do {                                                                   \
-		static const uint32_t pages_[] = {__VA_ARGS__};                \
-		expect_drains((s), pages_, sizeof(pages_) / sizeof(*pages_));  \
-	} while (0)
-
-static void start_random(void)
-{
-	const char *text = getenv("PCPI_SEED");
-	unsigned seed =
-		text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL);
-
-	fprintf(stderr, "PCPI_SEED=%u\n", seed);
-	srand(seed);
-}
-
-static uint32_t draw(uint32_t below)
-{
-	return (uint32_t)rand() % below;
 }
 
 /* ---- B2: drain ----------------------------------------------------------- */

@@ -4,13 +4,9 @@
  * of a drain among order lists, against a naive reference and against what the
  * first high-order caches of 2016 did.  W1-W4 of policy_share.c.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "policy.h"
+#include "../support/policy_sim.h"
 
 #define LISTS_MAX 14
 
@@ -24,21 +20,6 @@ static const struct pcpi_split_shape kernel_shape = {
 	.quantum = 8,
 	.orders = kernel_orders,
 };
-
-static void start_random(void)
-{
-	const char *text = getenv("PCPI_SEED");
-	unsigned seed =
-		text ? (unsigned)strtoul(text, NULL, 0) : (unsigned)time(NULL);
-
-	fprintf(stderr, "PCPI_SEED=%u\n", seed);
-	srand(seed);
-}
-
-static uint32_t draw(uint32_t below)
-{
-	return (uint32_t)rand() % below;
-}
 
 static uint32_t count_pages(const struct pcpi_split_shape *shape,
 			    const uint32_t *lens)

@@ -9,23 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../lib/heap.h"
-#include "../support/heap_fixture.h"
-#include "sys/sys.h"
+#include "../support/clock_fixture.h"
 
-#define SECOND UINT64_C(1000000000)
 #define MAX_BLOCKS 8192u
 
 static void *blocks[MAX_BLOCKS];
-static struct pcpi_sys table;
-static uint64_t now_ns;
 static unsigned barriers;
 static __thread int my_cpu;
-
-static uint64_t coarse_said(void)
-{
-	return pcpi_load_relaxed(&now_ns); /* relaxed: threads are joined */
-}
 
 static int barrier_count(void)
 {
@@ -40,22 +30,12 @@ static int cpu_said(void)
 
 static void setup(void)
 {
-	table = pcpi_sys_linux;
-	table.coarse_ns = coarse_said;
+	clock_setup();
 	table.membarrier = barrier_count;
 	table.cpu = cpu_said;
-	pcpi_sys = &table;
-	now_ns = 1000 * SECOND;
 }
 
 TestSuite(tick, .init = setup);
-
-/* A tick passes, and is done. */
-static void tick(struct pcpa_heap *heap)
-{
-	now_ns += SECOND;
-	cr_assert_eq(pcpa_heap_tick(heap), 0);
-}
 
 /* Fills the calling thread's cache by frees; pages that it holds. */
 static uint64_t fill(struct pcpa_heap *heap, unsigned order, size_t n)
@@ -108,15 +88,8 @@ Test(tick, idle_threads_end_with_nothing_cached)
 
 static struct pcpa_heap *heap_of_two_nodes(void)
 {
-	struct pcpa_heap_options o = PCPA_HEAP_OPTIONS_INIT;
-	struct pcpa_heap *heap;
-
 	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4", 1);
-	o.initial_bytes = 64 * MIB;
-	o.flags = PCPA_HEAP_FIXED;
-	o.verbosity = 0;
-	cr_assert_eq(pcpa_heap_create(&o, &heap), 0);
-	return heap;
+	return heap_fixed(64 * MIB, 0);
 }
 
 Test(tick, pages_of_other_nodes_go_first)

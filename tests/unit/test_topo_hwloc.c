@@ -9,19 +9,16 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <hwloc.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <numa.h>
 #include <numaif.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../support/sandbox.h"
 #include "sys/sys.h"
 #include "topo.h"
 
@@ -237,24 +234,28 @@ Test(topo_hwloc, memory_node_of_a_package_has_no_cpus)
 	pcpi_topo_free(&topo);
 }
 
+static void expect_memory_node_of(const char *file, uint64_t others,
+				  const unsigned *distances)
+{
+	struct pcpi_topo topo = recorded(file);
+
+	expect_memory_node(&topo, others);
+	expect_distances(&topo, distances);
+	pcpi_topo_free(&topo);
+}
+
 Test(topo_hwloc, memory_node_of_the_machine_has_no_cpus)
 {
-	struct pcpi_topo topo = recorded("memory-machine.xml");
-
-	expect_memory_node(&topo, 256 * GIB);
-	expect_distances(&topo,
-			 (const unsigned[]){10, 20, 15, 20, 10, 15, 15, 15, 10});
-	pcpi_topo_free(&topo);
+	expect_memory_node_of(
+		"memory-machine.xml", 256 * GIB,
+		(const unsigned[]){10, 20, 15, 20, 10, 15, 15, 15, 10});
 }
 
 Test(topo_hwloc, memory_node_with_empty_set_has_no_cpus)
 {
-	struct pcpi_topo topo = recorded("memory-empty.xml");
-
-	expect_memory_node(&topo, 248 * GIB);
-	expect_distances(&topo,
-			 (const unsigned[]){10, 21, 31, 21, 10, 31, 31, 31, 10});
-	pcpi_topo_free(&topo);
+	expect_memory_node_of(
+		"memory-empty.xml", 248 * GIB,
+		(const unsigned[]){10, 21, 31, 21, 10, 31, 31, 31, 10});
 }
 
 /* The lower number isn't enough when the node is known to be added memory. */
@@ -524,24 +525,14 @@ static bool node_0_is_allowed(void)
 /* For this process, which is one test. */
 static void deny_mempolicy(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 (unsigned)offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_get_mempolicy, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-
-	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+	cr_assert(sandbox_refuse(__NR_get_mempolicy, EPERM));
 	cr_assert_eq(get_mempolicy(NULL, NULL, 0, NULL, 0), -1);
 	cr_assert_eq(errno, EPERM);
 }
 
 /* hwloc is told of a node that this kernel doesn't have or doesn't allow, as
  * in a container that hides the control groups' files. */
-Test(topo_hwloc, nodes_that_the_kernel_denies_are_left_out)
+static void expect_denied_left_out(void (*before)(void))
 {
 	hwloc_topology_t hwloc = begin();
 	struct pcpi_topo topo;
@@ -557,10 +548,23 @@ Test(topo_hwloc, nodes_that_the_kernel_denies_are_left_out)
 		     0);
 	cr_assert_eq(hwloc_topology_load(hwloc), 0);
 	cr_assert(hwloc_topology_is_thissystem(hwloc));
+	if (before)
+		before();
 	topo = build(hwloc);
 	cr_assert_eq(topo.nr_nodes, 1);
 	expect_node(&topo, 0, 0, 2, GIB);
 	pcpi_topo_free(&topo);
+}
+
+Test(topo_hwloc, nodes_that_the_kernel_denies_are_left_out)
+{
+	expect_denied_left_out(NULL);
+}
+
+/* Also where the call is denied: its status tells. */
+Test(topo_hwloc, nodes_are_denied_in_a_sandbox_too)
+{
+	expect_denied_left_out(deny_mempolicy);
 }
 
 Test(topo_hwloc, load_honours_hwloc_synthetic_variable)
@@ -621,27 +625,4 @@ Test(topo_hwloc, load_without_hwloc_makes_up_one_node)
 	cr_assert_eq(topo->nr_cpus, (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
 	cr_assert_eq(pcpi_topo_node_of_cpu(topo, 0), 0);
 	cr_assert_gt(topo->nodes[0].memory_bytes, 0);
-}
-
-/* Also where the call is denied: its status tells. */
-Test(topo_hwloc, nodes_are_denied_in_a_sandbox_too)
-{
-	hwloc_topology_t hwloc = begin();
-	struct pcpi_topo topo;
-
-	if (!node_0_is_allowed())
-		cr_skip_test("no NUMA calls here, or node 0 is denied");
-	cr_assert_eq(hwloc_topology_set_flags(hwloc,
-					      HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM),
-		     0);
-	cr_assert_eq(hwloc_topology_set_synthetic(
-			     hwloc, "Package:2 [NUMANode(memory=1GiB "
-				    "indexes=0,1023)] PU:1"),
-		     0);
-	cr_assert_eq(hwloc_topology_load(hwloc), 0);
-	deny_mempolicy();
-	topo = build(hwloc);
-	cr_assert_eq(topo.nr_nodes, 1);
-	expect_node(&topo, 0, 0, 2, GIB);
-	pcpi_topo_free(&topo);
 }

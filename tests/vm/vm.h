@@ -28,20 +28,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../support/expect.h"
+
 #define MIB ((size_t)1 << 20)
 #define VM_NODES 8u
 
-/* Ends the test. */
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			printf("%s:%d: %s (errno %d)\n", __FILE__, __LINE__,   \
-			       #cond, errno);                                  \
-			exit(1);                                               \
-		}                                                              \
-	} while (0)
-
-/* The same for two numbers, which it prints. */
+/* As CHECK() for two numbers, which it prints. */
 #define CHECK_EQ(a, b)                                                         \
 	do {                                                                   \
 		long long a_ = (long long)(a), b_ = (long long)(b);            \
