@@ -43,7 +43,7 @@ void pcpi_depot_init(struct pcpi_depot *d, uint32_t *slots, uint32_t capacity);
 void pcpi_depot_fini(struct pcpi_depot *d);
 
 /* Before a get or put, the earlier the better: has the depot's line fetched from whoever
- * wrote it last.  They do it by themselves, but late. */
+ * wrote it last.  A get does it by itself, but late. */
 PCPI_INLINE void pcpi_depot_expect(const struct pcpi_depot *d)
 {
 	pcpi_prefetch_write(d);

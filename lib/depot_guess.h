@@ -14,7 +14,8 @@
  * above where the depot ended after its last, if the other has given meanwhile: as it
  * will have, where it had not before that one.  Else the slots are in its own cache.
  *
- * A wrong guess costs the fetching of lines that nobody needed.
+ * A wrong guess costs the fetching of lines that nobody needed, and whose owner has to
+ * ask for them again: so there is none where the depot had nothing.
  * Concurrency: the cache's owner.  Proved by tests/unit/test_depot.c.
  */
 #ifndef PCPI_DEPOT_GUESS_H
@@ -22,33 +23,50 @@
 
 #include "depot.h"
 
-struct pcpi_depot_guess {
-	uint32_t head;		/* of the ring, after the last get */
-	const uint32_t *get;	/* slots, or NULL */
-	uint32_t *put;		/* slots, or NULL */
+/* Slots, from the begin of a line on; nr 0: no guess. */
+struct pcpi_depot_slots {
+	uint32_t *at;
+	uint32_t nr;
 };
 
-#define PCPI_SLOTS_PER_LINE (PCPI_CACHELINE / sizeof(uint32_t))
+struct pcpi_depot_guess {
+	uint32_t head; /* of the ring, after the last get */
+	struct pcpi_depot_slots get, put;
+};
 
-/* Before a get or put of n blocks, the earlier the better. */
+#define PCPI_SLOTS_PER_LINE ((uint32_t)(PCPI_CACHELINE / sizeof(uint32_t)))
+
+/* Before a get, the earlier the better. */
 PCPI_INLINE void pcpi_depot_expect_get(const struct pcpi_depot *d,
-				       const struct pcpi_depot_guess *g, uint32_t n)
+				       const struct pcpi_depot_guess *g)
 {
 	uint32_t i;
 
 	pcpi_depot_expect(d);
-	for (i = 0; g->get && i < n; i += PCPI_SLOTS_PER_LINE)
-		__builtin_prefetch(g->get + i);
+	for (i = 0; i < g->get.nr; i += PCPI_SLOTS_PER_LINE)
+		__builtin_prefetch(g->get.at + i);
 }
 
+/* Before a put. */
 PCPI_INLINE void pcpi_depot_expect_put(const struct pcpi_depot *d,
-				       const struct pcpi_depot_guess *g, uint32_t n)
+				       const struct pcpi_depot_guess *g)
 {
 	uint32_t i;
 
 	pcpi_depot_expect(d);
-	for (i = 0; g->put && i < n; i += PCPI_SLOTS_PER_LINE)
-		pcpi_prefetch_write(g->put + i);
+	for (i = 0; i < g->put.nr; i += PCPI_SLOTS_PER_LINE)
+		pcpi_prefetch_write(g->put.at + i);
+}
+
+/* n slots from index `from` on, as far as the ring's edge. */
+PCPI_INLINE struct pcpi_depot_slots pcpi_depot_slots(const struct pcpi_depot *d,
+						     uint32_t from, uint32_t n)
+{
+	uint32_t before = from & d->ring.mask & (PCPI_SLOTS_PER_LINE - 1);
+	struct pcpi_depot_slots s;
+
+	s.at = pcpi_ring_run(&d->ring, from - before, n + before, &s.nr);
+	return s;
 }
 
 /* After a get of n blocks, where others put `batch` at a time. */
@@ -56,23 +74,23 @@ PCPI_INLINE void pcpi_depot_guess_got(struct pcpi_depot_guess *g,
 				      const struct pcpi_depot *d, uint32_t n,
 				      uint32_t batch)
 {
-	const struct pcpi_ring *r = &d->ring;
 	/* relaxed: a guess. */
-	uint32_t head = pcpi_load_relaxed(&r->head);
+	uint32_t head = pcpi_load_relaxed(&d->ring.head);
 	bool came = head + n != g->head;
 
 	g->head = head;
-	g->get = came && n < batch ? NULL : r->slots + ((head + batch - n) & r->mask);
+	if (n == 0 || n > batch || (came && n < batch))
+		g->get.nr = 0;
+	else
+		g->get = pcpi_depot_slots(d, head + batch - n, n);
 }
 
 /* After a put of n blocks. */
 PCPI_INLINE void pcpi_depot_guess_given(struct pcpi_depot_guess *g,
 					const struct pcpi_depot *d, uint32_t n)
 {
-	const struct pcpi_ring *r = &d->ring;
-
 	/* relaxed: a guess. */
-	g->put = r->slots + ((pcpi_load_relaxed(&r->head) - n) & r->mask);
+	g->put = pcpi_depot_slots(d, pcpi_load_relaxed(&d->ring.head) - n, n);
 }
 
 #endif

@@ -180,12 +180,12 @@ static bool freer_trim(struct pcpi_cache *c, unsigned order)
 {
 	uint32_t pfns[2 * PCPI_DEPOT_CHUNK], count, n;
 
-	pcpi_depot_expect_put(&c->zone->depots[order], &c->guess[order],
-			      PCPI_DEPOT_CHUNK);
 	if (!pcpi_cache_enter(c))
 		return true;
 	count = pcpi_cache_count(c);
 	n = pcpi_min(pcpi_tune_hand_over(c, order), 2 * PCPI_DEPOT_CHUNK);
+	if (n > 0)
+		pcpi_depot_expect_put(&c->zone->depots[order], &c->guess[order]);
 	pcpi_cache_shift(c, order, pfns, n);
 	pcpi_cache_leave(c);
 	if (n == 0)
@@ -306,6 +306,14 @@ static uint32_t depot_blocks(const struct pcpi_pageset *ps, uint32_t count,
 	return pcpi_min(pcpi_min(blocks, room >> order), PCPI_DEPOT_GET);
 }
 
+/* After a get of so many. */
+static void guess_got(struct pcpi_cache *c, unsigned order,
+		      const struct pcpi_pageset *ps, uint32_t got)
+{
+	pcpi_depot_guess_got(&c->guess[order], &c->zone->depots[order], got,
+			     pcpi_policy_depot_blocks(ps->depot_batch, order));
+}
+
 /* The hottest n of a batch go to the caller, the others to the hot end.
  * *taken: all of them. */
 static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
@@ -316,6 +324,7 @@ static uint32_t refill_from_depot(struct pcpi_cache *c, unsigned order,
 
 	got = depot_blocks(ps, pcpi_cache_count(c), order);
 	got = pcpi_depot_get(&c->zone->depots[order], batch, pcpi_max(got, n));
+	guess_got(c, order, ps, got);
 	if (got == 0)
 		return 0;
 	pcpi_counter_add(&c->depot_gets, 1);
@@ -338,8 +347,14 @@ static void refill_note(struct pcpi_cache *c, unsigned order, uint32_t taken,
 
 void pcpi_cache_expect_refill(const struct pcpi_cache *c, unsigned order)
 {
-	pcpi_depot_expect_get(&c->zone->depots[order], &c->guess[order],
-			      PCPI_DEPOT_GET);
+	pcpi_depot_expect_get(&c->zone->depots[order], &c->guess[order]);
+}
+
+static void blocks_expect(const struct pcpi_cache *c, unsigned order,
+			  const struct pcpi_pageset *ps)
+{
+	pcpi_depot_expect_blocks(&c->zone->depots[order],
+				 pcpi_policy_depot_blocks(ps->depot_batch, order));
 }
 
 /* A try-lock may be taken with the mark (C2), so a copy and two marks are spared. */
@@ -348,20 +363,19 @@ uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
 {
 	struct pcpi_pcp_list *list = &c->list[order];
 	struct pcpi_ring *ring = &list->ring;
-	struct pcpi_depot *depot = &c->zone->depots[order];
 	uint32_t *slots, count, want, got;
 	struct pcpi_pageset ps;
 	bool busy; /* or empty: refill_asked() waits, and looks further */
 
-	if (!pcpi_tune_is_taker(c, order) || !enter_to_put(c, c->zone))
+	if (!enter_to_put(c, c->zone))
 		return 0;
 	ps = pcpi_zone_pageset(c->zone);
-	pcpi_depot_expect_blocks(depot, pcpi_policy_depot_blocks(ps.depot_batch, order));
+	blocks_expect(c, order, &ps);
 	count = pcpi_cache_count(c);
 	want = pcpi_min(pcpi_max(depot_blocks(&ps, count, order), n),
 			pcpi_ring_room(ring));
 	slots = pcpi_ring_run(ring, ring->head, want, &want);
-	got = pcpi_depot_try_get(depot, slots, want, &busy);
+	got = pcpi_depot_try_get(&c->zone->depots[order], slots, want, &busy);
 	n = pcpi_min(n, got);
 	memcpy(pfns, slots + got - n, n * sizeof(*pfns));
 	pcpi_counter_add(&c->in[order], got); /* C4 */
@@ -371,8 +385,7 @@ uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
 	pcpi_cache_leave(c);
 	if (got == 0)
 		return 0;
-	pcpi_depot_guess_got(&c->guess[order], depot, got,
-			     pcpi_policy_depot_blocks(ps.depot_batch, order));
+	guess_got(c, order, &ps, got);
 	pcpi_counter_add(&c->depot_gets, 1);
 	refill_note(c, order, got, count);
 	return n;
@@ -440,13 +453,17 @@ static uint32_t refill_asked(struct pcpi_cache *c, unsigned order,
 uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 			   uint32_t n)
 {
-	struct pcpi_pageset ps = pcpi_zone_pageset(c->zone);
-	uint32_t count = pcpi_cache_count(c), got, taken = 0;
+	struct pcpi_pageset ps;
+	uint32_t count, got = 0, taken = 0;
 
 	n = pcpi_min(n, PCPI_CHUNK);
-	got = pcpi_cache_refill_at_once(c, order, pfns, n);
+	if (pcpi_tune_is_taker(c, order))
+		got = pcpi_cache_refill_at_once(c, order, pfns, n);
 	if (got > 0)
 		return got;
+	ps = pcpi_zone_pageset(c->zone);
+	blocks_expect(c, order, &ps);
+	count = pcpi_cache_count(c);
 	got = refill_asked(c, order, &ps, pfns, n, &taken);
 	if (got > 0)
 		refill_note(c, order, taken, count);

@@ -265,10 +265,10 @@ uint32_t pcpi_cache_pop(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 void pcpi_cache_expect_refill(const struct pcpi_cache *c, unsigned order);
 
 /*
- * Owner, of a list that only gave blocks out since policy last looked: up to half a
- * depot batch (PCPI_DEPOT_GET) straight into the ring, of which n go to pfns.  Waits
- * for nothing; 0 where the depot is empty or busy, where there is a claim, or the
- * policy has to look: nothing was done then.
+ * Owner, of a list that pcpi_tune_is_taker(): up to PCPI_DEPOT_GET of the depot's
+ * blocks straight into the ring, of which n go to pfns.  Waits for nothing; 0 where
+ * the depot is empty or busy, the node's caches are disabled, or there is a claim:
+ * nothing was done then.
  */
 uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
 				   uint32_t *pfns, uint32_t n);

@@ -6,8 +6,9 @@
  * Owns: the order in which memory is looked for.  Every step is tried only if
  * the ones before it gave too little:
  *
- *   0  the depot, for a single block of a cache that is only taken from, where
- *      nothing else is due: the short way of step 1
+ *   0  the depot, for a single block of an order that the thread only takes: the
+ *      short way of step 1, which does all that the long one does but what is
+ *      sure to find nothing
  *   1  the thread's cache of the node, refilled from depot or zone
  *   2  the thread's caches and the node's depots emptied into its buddy, whose
  *      blocks may merge
@@ -27,6 +28,7 @@
  * arena.  Failure: fewer blocks than asked for.
  */
 #include "heap.h"
+#include "pcp_tune.h"
 
 #define SWEEP_TRIES 3u
 
@@ -225,7 +227,7 @@ static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 	struct pcpi_cache *c = pcpi_hot_cache(&req->heap->hot);
 	uint32_t got;
 
-	if (c && req->order < PCPI_PCP_ORDERS)
+	if (c && c->zone == req->zone && req->order < PCPI_PCP_ORDERS)
 		pcpi_cache_expect_refill(c, req->order);
 	pcpi_deferred_look(&req->heap->env);
 	got = zone_take(req, req->zone, pfns, n);
@@ -258,10 +260,14 @@ bool pcpi_route_at_once(struct pcpa_heap *heap, unsigned order, uint32_t *pfn)
 
 	if (!c || order >= PCPI_PCP_ORDERS)
 		return false;
+	if (!pcpi_tune_is_taker(c, order))
+		return false;
 	pcpi_cache_expect_refill(c, order);
+	pcpi_deferred_look(&heap->env);
+	if (heap->nr_zones > 1)
+		pcpi_cache_settle(c); /* for its peers */
 	/* relaxed: what comes just now is for the next refill. */
 	if (pcpi_load_relaxed(&c->claim) != PCPI_CLAIM_NONE ||
-	    pcpi_deferred_any(&heap->env.deferred) ||
 	    pcpi_zone_lacks_reserve(c->zone) ||
 	    pcpi_heap_local_zone(heap) != c->zone ||
 	    pcpi_cache_refill_at_once(c, order, pfn, 1) == 0)

@@ -524,7 +524,7 @@ Test(pcp, steady_flow_between_two_caches_leaves_the_zone_alone)
 	expect_conserved(0);
 }
 
-/* Half a batch in the depot, of blocks that another cache took. */
+/* Blocks of the zone into the depot. */
 static void fill_depot(uint32_t n)
 {
 	static uint32_t many[2 * PCPI_DEPOT_GET];
@@ -558,14 +558,12 @@ static void expect_not_at_once(const char *why)
 	cr_expect_eq(cache->busy, 0, "%s", why);
 }
 
-Test(pcp, nothing_is_refilled_at_once_that_has_to_wait_or_to_be_asked)
+Test(pcp, nothing_is_refilled_at_once_that_has_to_wait)
 {
-	uint32_t first = 0;
-
 	expect_not_at_once("the depot is empty");
 	fill_depot(PCPI_DEPOT_GET);
 	pcpi_lock_take(&zone->depots[0].lock);
-	cr_expect_eq(pcpi_cache_refill_at_once(cache, 0, pfns, 1), 0, "busy");
+	expect_not_at_once("busy");
 	pcpi_lock_drop(&zone->depots[0].lock);
 	cr_assert(pcpi_cache_claim(cache));
 	expect_not_at_once("claimed");
@@ -573,9 +571,34 @@ Test(pcp, nothing_is_refilled_at_once_that_has_to_wait_or_to_be_asked)
 	pcpi_zone_disable(zone, 1);
 	expect_not_at_once("disabled");
 	pcpi_zone_disable(zone, -1);
-	parts_take(0, 0, &first, 1);
-	free_hot(0, first);
-	expect_not_at_once("it frees, too");
+	cr_expect_eq(pcpi_cache_refill_at_once(cache, 0, pfns, 1), 1);
+}
+
+/* What is guessed is set by every refill from the depot and every hand-over. */
+Test(pcp, refills_and_hand_overs_guess_the_next)
+{
+	static uint32_t many[2 * PARTS_BATCH];
+	struct pcpi_depot_guess *g = &cache->guess[0];
+	uint32_t first = 0;
+
+	parts_take(0, 0, many, 2 * PARTS_BATCH);
+	for (unsigned i = 0; i < PARTS_BATCH; i++)
+		free_hot(0, many[i]);
+	cr_expect_eq(g->put.nr, PARTS_BATCH);
+	cr_expect_eq(cache->depot_puts, 1);
+	free_hot(0, many[PARTS_BATCH]); /* it frees, too: not at once */
+	while (pcpi_cache_len(cache, 0) > 0)
+		pop_one(0);
+	cr_assert_eq(pcpi_cache_refill(cache, 0, &first, 1), 1);
+	cr_expect_eq(cache->depot_gets, 1);
+	cr_expect_eq(g->head, zone->depots[0].ring.head);
+	while (depot_len(0) > 0)
+		pcpi_depot_get(&zone->depots[0], pfns, 1);
+	while (pcpi_cache_len(cache, 0) > 0)
+		pop_one(0);
+	g->get.nr = 16;
+	cr_assert_eq(pcpi_cache_refill(cache, 0, &first, 1), 1);
+	cr_expect_eq(g->get.nr, 0, "nothing there, nothing guessed");
 }
 
 Test(pcp, every_16th_hand_over_returns_the_depots_surplus)
