@@ -69,10 +69,11 @@ static uint32_t local_take(struct pcpi_request *req, uint32_t *pfns,
 
 	if (n == 0)
 		return 0;
-	if (req->order < PCPI_PCP_ORDERS && req->named)
-		c = pcpi_thread_cache(req->heap, req->zone);
-	else if (req->order < PCPI_PCP_ORDERS)
-		c = pcpi_thread_home(req->heap, req->zone);
+	if (req->order < PCPI_PCP_ORDERS)
+		c = pcpi_thread_cache(req->heap, req->named ? req->zone : NULL);
+	/* Not where it has no memory for a cache here, or has just moved. */
+	if (c && c->zone != req->zone)
+		c = NULL;
 	return c ? cached_take(req, c, pfns, n)
 		 : direct_take(req, req->zone, pfns, n);
 }
@@ -222,6 +223,7 @@ static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
 	uint32_t got;
 
+	pcpi_thread_look(req->heap);
 	if (req->order < PCPI_PCP_ORDERS)
 		pcpi_depot_expect(&req->zone->depots[req->order]);
 	pcpi_deferred_look(&req->heap->env);
@@ -264,6 +266,7 @@ uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t
 {
 	uint32_t got;
 
+	pcpi_thread_look(req->heap);
 	pcpi_deferred_look(&req->heap->env);
 	got = pcpi_zone_take_bulk(req->zone, req->order, pfns, n, NULL);
 
@@ -302,6 +305,7 @@ static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 {
+	pcpi_thread_look(heap);
 	pcpi_deferred_look(&heap->env);
 	block_give(heap, pfn, order);
 	levels_look(heap);

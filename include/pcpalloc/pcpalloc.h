@@ -251,6 +251,12 @@ struct pcpa_heap *pcpa_default_heap(void);
  * signal handler as said above; EINVAL for an order above the
  * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
  * child of a heap without PCPA_HEAP_COW.
+ * Without PCPA_NODE() a block is of the node where the thread runs.  One that has
+ * moved to another goes on with the cache that it had until it looks: with any
+ * call that the cache can't serve, at the latest with the 4,096th allocation of an
+ * order that it can, or with the free that makes it look at its bound.  Then
+ * it has a cache of its new node, and the pages of the old one's are back there.
+ * A call with PCPA_NOWAIT doesn't give back; the next without it does.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
  * read-modify-write or system call.
  */
@@ -465,8 +471,8 @@ int pcpa_heap_drain(struct pcpa_heap *heap);
  * sink likewise.  With PCPA_HEAP_NO_IPI no cache of a living thread is: it is
  * asked to flush at its next call.
  * Where processors went offline or came, the caches' bounds follow; and of a heap
- * of several nodes each thread's next call sees on which it is, so that one whose
- * calls are all hits follows when it has moved.
+ * of several nodes each thread's next call sees on which it is, so that one that
+ * has moved follows sooner than it would by itself (pcpa_alloc()).
  * Returns 0, -EINVAL without a heap, or -ENODEV in a forked child.
  * Cost: early 10 ns; else a small file is read, a look at each cache, and a
  * membarrier and moving the pages where one gives any.
