@@ -246,7 +246,8 @@ struct pcpa_heap *pcpa_default_heap(void);
  * errno: ENOMEM after draining all caches and growing failed (what other threads
  * have in their hands at that moment is not found), or did so a moment ago: less
  * than a batch that has come into other threads' caches since is found after 100
- * us, and growth that was refused twice is tried again after 10 ms.  It waits for
+ * us, and growth that was refused twice is tried again after 10 ms; in a heap on
+ * several nodes after twice as long each time, up to a second.  It waits for
  * other threads no longer than 100 us in all.  EAGAIN with PCPA_NOWAIT, and in a
  * signal handler as said above; EINVAL for an order above the
  * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
