@@ -6,7 +6,8 @@
  * usage: valgrind --tool=callgrind ... count_ops N
  *
  * A case is a heap of its own, rounds that make every later call a hit, and two
- * runs of rounds.  A round allocates `depth` blocks and frees them: at depth 1
+ * runs of rounds, in which no hit looks on which node it is (lib/pcp_hot.h, HO3).
+ * A round allocates `depth` blocks and frees them: at depth 1
  * the block of order 0 stays in the cache's front, at depth 2 the second one
  * takes the way through the ring.  After each run callgrind writes the counts
  * since the run began, under the name "CASE ROUNDS".
@@ -91,6 +92,16 @@ static void count_rounds(struct pcpa_heap *heap, const struct count_case *c,
 	}
 }
 
+/* The thread has just looked. */
+static void count_align(struct pcpa_heap *heap, const struct count_case *c)
+{
+	const struct pcpi_pcp_list *list =
+		&pcpi_hot_cache(&heap->hot)->list[c->order];
+
+	while (pcpi_allocs(&list->allocs) % PCPI_LOOK_ALLOCS != 0)
+		count_rounds(heap, c, 1);
+}
+
 static void count_run(const struct count_case *c, unsigned long n)
 {
 	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
@@ -109,6 +120,7 @@ static void count_run(const struct count_case *c, unsigned long n)
 	pcpi_hot_cache(&heap->hot)->by_mark = !PCPI_RSEQ;
 	for (rounds = n; rounds <= 2 * n; rounds += n) {
 		snprintf(name, sizeof(name), "%s %lu", c->name, rounds);
+		count_align(heap, c);
 		CALLGRIND_ZERO_STATS;
 		count_rounds(heap, c, rounds);
 		CALLGRIND_DUMP_STATS_AT(name);

@@ -105,11 +105,12 @@ static PCPI_WIDE PCPI_HOT size_t alloc_wide(struct pcpa_heap *heap,
 					    size_t n)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+	bool look;
 
 	if (pcpi_likely(c != NULL) &&
 	    pcpi_likely(pcpi_chunk_pop_wide(&heap->hot, c, order, blocks,
-					    (uint32_t)n)))
-		return n;
+					    (uint32_t)n, &look)))
+		return pcpi_unlikely(look) ? pcpi_hit_look_bulk(c, n) : n;
 	return alloc_more(heap, order, blocks, n);
 }
 
@@ -117,11 +118,12 @@ static PCPI_HOT size_t alloc_plain(struct pcpa_heap *heap, unsigned order,
 				   void **blocks, size_t n)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+	bool look;
 
 	if (pcpi_likely(c != NULL) &&
 	    pcpi_likely(pcpi_chunk_pop_plain(&heap->hot, c, order, blocks,
-					     (uint32_t)n)))
-		return n;
+					     (uint32_t)n, &look)))
+		return pcpi_unlikely(look) ? pcpi_hit_look_bulk(c, n) : n;
 	return alloc_more(heap, order, blocks, n);
 }
 

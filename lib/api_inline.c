@@ -39,6 +39,7 @@ SAME(list[0].mask, list[0].ring.mask);
 SAME(list[0].limit, list[0].ring.limit);
 SAME(list[0].slots, list[0].ring.slots);
 SAME(list[0].allocs, list[0].allocs);
+_Static_assert(PCPA_INLINE_LOOK == PCPI_LOOK_ALLOCS, "inline.h is frozen");
 SAME(base, base);
 SAME(start, start);
 SAME(orders, orders);
@@ -49,9 +50,19 @@ _Static_assert(PCPI_FRONT_OFF_ADDR == 1, "inline.h is frozen");
 
 static struct pcpi_cache *cache_find(struct pcpa_heap *heap, bool outer)
 {
-	/* IF3: nested, the one there is. */
-	return outer ? pcpi_thread_home(heap, pcpi_heap_local_zone(heap))
-		     : pcpi_hot_cache(&heap->hot);
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+
+	/* It may be called because of their signs. */
+	if (c)
+		pcpi_cache_allocs_wrap(c);
+	if (outer) {
+		pcpi_thread_look(heap);
+		return pcpi_thread_cache(heap, NULL);
+	}
+	/* IF3: the one there is, whose next call looks. */
+	if (c && heap->nr_zones > 1)
+		pcpi_cache_ask_where(c);
+	return c;
 }
 
 PCPI_EXPORT struct pcpa_inline_cache *

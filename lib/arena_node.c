@@ -40,7 +40,8 @@
 #include "atomics.h"
 
 /* The kernel takes pages of a node by the dozen, so that a run of fewer on
- * another is rare. */
+ * another is rare; it may be missed.  A look at each would take a fifth of the time of
+ * populating them (docs/restricted-sets.md). */
 #define LOOK_PAGES 16u
 
 static void say_refused(struct pcpi_space *space, const struct pcpi_window *w,

@@ -47,11 +47,21 @@
 #define pcpi_counter_add(p, v) pcpi_store_relaxed((p), pcpi_load_relaxed(p) + (v))
 
 /* The same by 1, where it counts in instructions, and where a signal handler of the
- * same thread may count, too: one instruction, or what can't be parted else. */
+ * same thread may count, too: one instruction, or what can't be parted else.
+ * pcpi_counter_inc_sign(): of 32 bits; whether their highest is set now, which that
+ * instruction says, too. */
 #if defined(__x86_64__) && !PCPI_TSAN
 #define pcpi_counter_inc(p) __asm__("incq %0" : "+m"(*(p)) : : "cc")
+#define pcpi_counter_inc_sign(p)                                               \
+	({                                                                     \
+		_Bool sign_;                                                   \
+		__asm__("incl %1" : "=@ccs"(sign_), "+m"(*(p)));               \
+		sign_;                                                         \
+	})
 #else
 #define pcpi_counter_inc(p) pcpi_fetch_add_relaxed((p), 1)
+#define pcpi_counter_inc_sign(p)                                               \
+	(((pcpi_fetch_add_relaxed((p), 1) + 1) & 0x80000000u) != 0)
 #endif
 
 /* *p == 0 for a byte, with acquire: on x86-64, whose loads all are, one compare

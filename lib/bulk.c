@@ -6,12 +6,13 @@
 
 /* The front's block, and of the n hottest the part that lies in one piece at the
  * hot end. */
-static uint32_t pop_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
+static size_t pop_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 			  unsigned order, void **blocks, uint32_t n)
 {
 	struct pcpi_range range = pcpi_bulk_range(hot, c);
 	struct pcpi_pcp_list *list = &c->list[order];
 	struct pcpi_ring *ring = &list->ring;
+	bool look;
 	uint32_t end;
 
 	if (!pcpi_mark_enter(c))
@@ -23,19 +24,18 @@ static uint32_t pop_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 			      ring->slots + (end - n), blocks, n);
 	/* relaxed: the mark, C1. */
 	pcpi_store_relaxed(&ring->head, ring->head - n);
-	pcpi_counter_add(&list->allocs, n);
+	look = pcpi_allocs_add(&list->allocs, n);
 	pcpi_mark_leave(c);
-	return n;
+	return pcpi_unlikely(look) ? pcpi_hit_look_bulk(c, n) : n;
 }
 
 size_t pcpi_bulk_pop(const struct pcpi_hot *hot, unsigned order, void **blocks,
 		     size_t n)
 {
-	struct pcpi_cache *c = pcpi_hot_cache(hot);
-	size_t got = 0;
-	uint32_t more;
+	struct pcpi_cache *c;
+	size_t got = 0, more;
 
-	while (c && got < n) {
+	while (got < n && (c = pcpi_hot_cache(hot))) {
 		more = pop_piece(hot, c, order, blocks + got,
 				 (uint32_t)pcpi_min(n - got,
 						    (size_t)PCPI_BULK_CHUNK));
@@ -73,17 +73,26 @@ static uint32_t push_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	return run;
 }
 
+/* The thread's cache with room for a whole chunk and the front, however long the
+ * call; or NULL. */
+static struct pcpi_cache *roomy_cache(const struct pcpi_hot *hot, unsigned order)
+{
+	struct pcpi_cache *c = pcpi_hot_cache(hot);
+
+	if (!c || pcpi_ring_room(&c->list[order].ring) > PCPI_BULK_CHUNK)
+		return c;
+	pcpi_hit_trim(c, order);
+	return pcpi_hot_cache(hot); /* HO3 */
+}
+
 size_t pcpi_bulk_push(const struct pcpi_hot *hot, unsigned order, bool sized,
 		      void *const *blocks, size_t n)
 {
-	struct pcpi_cache *c = pcpi_hot_cache(hot);
+	struct pcpi_cache *c;
 	size_t done = 0;
 	uint32_t more;
 
-	while (c && done < n) {
-		/* Room for a whole chunk and the front, however long the call. */
-		if (pcpi_ring_room(&c->list[order].ring) <= PCPI_BULK_CHUNK)
-			pcpi_cache_trim_hit(c, order);
+	while (done < n && (c = roomy_cache(hot, order))) {
 		more = push_piece(hot, c, order, sized, blocks + done,
 				  (uint32_t)pcpi_min(n - done,
 						     (size_t)PCPI_BULK_CHUNK));
@@ -166,7 +175,8 @@ static uint32_t push_home(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	n = convert_some(hot, z, order, blocks, pfns, n);
 	if (n == 0)
 		return 0;
-	pcpi_cache_push_remote(c, z, order, pfns, n);
+	if (pcpi_cache_push_remote(c, z, order, pfns, n))
+		pcpi_outer_look(c);
 	pcpi_watch_zone(&c->env->watch, z);
 	return n;
 }

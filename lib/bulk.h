@@ -92,7 +92,7 @@ PCPI_INLINE void pcpi_bulk_end(struct pcpi_cache *c, unsigned order)
 	const struct pcpi_ring *ring = &c->list[order].ring;
 
 	if (pcpi_unlikely(pcpi_ring_len(ring) >= ring->limit))
-		pcpi_cache_trim_hit(c, order);
+		pcpi_hit_trim(c, order);
 }
 
 #endif

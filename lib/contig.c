@@ -297,6 +297,7 @@ uint32_t pcpi_contig_take(const struct pcpi_contig_request *want)
 	struct pcpa_heap *heap = want->req.heap;
 	uint32_t pfn;
 
+	pcpi_thread_look(heap);
 	pcpi_deferred_look(&heap->env);
 	pfn = zone_take(want, want->req.zone);
 	if (pfn == PCPI_NO_PFN && !(want->req.flags & PCPA_THISNODE))
@@ -323,6 +324,7 @@ void pcpi_contig_give(struct pcpa_heap *heap, uint32_t pfn, uint32_t pages,
 		pcpi_defer_range(&heap->env, pfn, pages);
 		return;
 	}
+	pcpi_thread_look(heap);
 	if (heap->env.watched)
 		pcpi_checks_give_range(&heap->checks, pfn, pages);
 	pcpi_zone_give_range(z, pfn, pages);

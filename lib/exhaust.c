@@ -9,8 +9,9 @@
  *
  *   after a sweep that found less than    until 100 us have passed, or the
  *   a depot batch: nothing is swept       caches have gained a batch
- *   after growth failed twice in a row:   until 10 ms have passed
- *   none is tried
+ *   after growth failed twice in a row:   until 10 ms have passed; with several nodes,
+ *   none is tried                         after each further failure twice as long, at
+ *                                         most 1 s
  *
  * EX1  The depot and the zone are looked at by every request before it comes
  *     here: what was freed to them is never missed.
@@ -20,6 +21,9 @@
  * EX3  A request waits 100 us in all for other drainers, for marks, for EX2, and
  *     for a range that is isolated (contig.c), on all nodes together.
  *
+ * EX4  Where other nodes serve meanwhile nobody waits for a node's growth; and each try
+ *     may populate what its node can't hold, and give it back (arena_node.c).
+ *
  * Cost of a request that is refused: a clock, and two to four lines of each cache.
  * Failure: false.  Proved by tests/unit/test_exhaust.c, tests/conc/exhaust.c.
  */
@@ -27,6 +31,8 @@
 
 #define SWEEP_LULL_NS UINT64_C(100000)
 #define GROW_LULL_NS UINT64_C(10000000)
+#define GROW_LULL_DOUBLINGS 7u
+#define GROW_LULL_MOST_NS UINT64_C(1000000000)
 #define GROW_FAILURES 2u
 
 /* relaxed (all of this file): hints; stale ones make a request sweep once more,
@@ -121,12 +127,25 @@ static uint64_t growth_bytes(const struct pcpi_request *req,
 	return pcpi_max(n << (req->order + shift), step);
 }
 
-static bool grow_due(const struct pcpi_zone *z, uint64_t seen_managed)
+static uint64_t grow_lull_ns(const struct pcpa_heap *heap, uint32_t failures)
 {
+	uint32_t more = pcpi_min(failures - GROW_FAILURES, GROW_LULL_DOUBLINGS);
+
+	if (heap->nr_zones == 1) /* EX4 */
+		return GROW_LULL_NS;
+	return pcpi_min(GROW_LULL_NS << more, GROW_LULL_MOST_NS);
+}
+
+static bool grow_due(const struct pcpa_heap *heap, const struct pcpi_zone *z,
+		     uint64_t seen_managed)
+{
+	uint32_t failures = GET(z->grow_failures);
+
 	if (seen_managed >= z->config.max_pages)
 		return false;
-	return GET(z->grow_failures) < GROW_FAILURES ||
-	       pcpi_sys->clock_ns() - GET(z->grow_failed_ns) >= GROW_LULL_NS;
+	return failures < GROW_FAILURES ||
+	       pcpi_sys->clock_ns() - GET(z->grow_failed_ns) >=
+		       grow_lull_ns(heap, failures);
 }
 
 bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *z,
@@ -135,7 +154,7 @@ bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *z,
 	struct pcpi_trace *trace = &req->heap->env.trace;
 	uint64_t grown;
 
-	if (!grow_due(z, seen_managed))
+	if (!grow_due(req->heap, z, seen_managed))
 		return false;
 	if (pcpi_zone_grow(z, seen_managed, growth_bytes(req, seen_managed, n),
 			   false, &grown) != 0) {

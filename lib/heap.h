@@ -141,16 +141,15 @@ struct pcpi_zone *pcpi_heap_local_zone(struct pcpa_heap *heap);
 
 /* ---- thread.c ---- */
 
-/* The calling thread's cache of a zone (NULL: the local one), made or adopted
- * at need; NULL where there can be none: memory is short, the thread is past
- * its end, or it is inside this function already. */
+/* The calling thread's cache of a zone (NULL: that of its hits, at first the local
+ * one), made or adopted at need; NULL where there can be none: memory is short, the
+ * thread is past its end, or it is inside this function already. */
 struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 				     struct pcpi_zone *zone);
 
-/* The cache of the zone that is local to the caller; where that has changed, the
- * thread's entry follows and the old cache is flushed.  NULL as above. */
-struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
-				    struct pcpi_zone *zone);
+/* In each call that is no hit and may wait, TH5: where the caller has moved to
+ * another node, its hits are of that one from now on, and the old cache is flushed. */
+void pcpi_thread_look(struct pcpa_heap *heap);
 
 /* The calling thread's blocks to the depots. */
 void pcpi_thread_flush(struct pcpa_heap *heap);

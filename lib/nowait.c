@@ -16,6 +16,8 @@
  *     there can be is the wake-up of a thread that began to wait for a lock while
  *     we had it.
  * NW2  The reserve is never put into a cache.
+ * NW3  A thread that has moved to another node stays with the cache that it has, since
+ *     to flush it takes locks; its next call that may wait follows (thread.c).
  *
  * The mark is held across the try-locks: what they give then goes into the ring
  * for certain, and never has to be brought back by a lock that might be waited for.
@@ -89,7 +91,7 @@ static uint32_t batch_take(struct pcpi_request *req, struct pcpi_cache *c,
 	pcpi_counter_add(&c->in[req->order], got); /* C4 */
 	pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
 	pcpi_ring_append_cold(&c->list[req->order].ring, batch + n, got - n);
-	pcpi_counter_add(&c->list[req->order].allocs, n);
+	pcpi_allocs_count(&c->list[req->order].allocs, n);
 	return n;
 }
 
@@ -105,7 +107,7 @@ static uint32_t cached_take(struct pcpi_request *req, struct pcpi_cache *c,
 	}
 	got = pcpi_min(n, pcpi_ring_len(&list->ring));
 	pcpi_ring_pop(&list->ring, pfns, got);
-	pcpi_counter_add(&list->allocs, got);
+	pcpi_allocs_count(&list->allocs, got);
 	if (got < n)
 		got += batch_take(req, c, pfns + got, n - got);
 	pcpi_cache_leave(c);
@@ -116,6 +118,8 @@ static uint32_t local_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&req->heap->hot);
 
+	if (c && c->zone != pcpi_heap_local_zone(req->heap))
+		pcpi_cache_ask_where(c); /* NW3 */
 	if (req->order < PCPI_PCP_ORDERS && c && c->zone == req->zone)
 		return cached_take(req, c, pfns, n);
 	return direct_take(req, req->zone, pfns, n);

@@ -4,7 +4,6 @@
 
 #include "bits.h"
 #include "convert.h"
-#include "nest.h"
 #include "pcp_tune.h"
 #include "sys/sys.h"
 
@@ -93,6 +92,7 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 		uint32_t capacity = ring_capacity(c->high_cap, o);
 
 		pcpi_ring_init(&c->list[o].ring, slots, capacity);
+		c->list[o].allocs.word = PCPI_ALLOCS_BEGIN;
 		slots += capacity;
 	}
 	pcpi_tune_start(c);
@@ -217,17 +217,6 @@ void pcpi_cache_trim(struct pcpi_cache *c, unsigned order)
 	pcpi_watch_zone(&c->env->watch, c->zone);
 }
 
-void pcpi_cache_trim_hit(struct pcpi_cache *c, unsigned order)
-{
-	if (pcpi_nest_enter()) {
-		pcpi_deferred_look(c->env);
-		pcpi_cache_trim(c, order);
-	} else {
-		pcpi_cache_defer(c, order);
-	}
-	pcpi_nest_leave();
-}
-
 /* ---- Alloc ------------------------------------------------------------------- */
 
 uint32_t pcpi_cache_pop(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
@@ -239,7 +228,7 @@ uint32_t pcpi_cache_pop(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 		return 0;
 	n = pcpi_min(n, pcpi_ring_len(&list->ring));
 	pcpi_ring_pop(&list->ring, pfns, n);
-	pcpi_counter_add(&list->allocs, n);
+	pcpi_allocs_count(&list->allocs, n);
 	pcpi_cache_leave(c);
 	return n;
 }
@@ -288,7 +277,7 @@ static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 	if (pcpi_cache_enter(c)) {
 		pcpi_counter_add(&c->in[order], n); /* C4 */
 		pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
-		pcpi_counter_add(&c->list[order].allocs, n);
+		pcpi_allocs_count(&c->list[order].allocs, n);
 		pcpi_cache_leave(c);
 	} else {
 		/* relaxed: counter */
@@ -381,7 +370,7 @@ uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
 	pcpi_counter_add(&c->in[order], got); /* C4 */
 	pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
 	pcpi_ring_commit(ring, ring->head + got - n, ring->tail);
-	pcpi_counter_add(&list->allocs, n);
+	pcpi_allocs_count(&list->allocs, n);
 	pcpi_cache_leave(c);
 	if (got == 0)
 		return 0;
@@ -526,25 +515,28 @@ static uint32_t outbox_put(struct pcpi_outbox *box, unsigned order,
 	return n;
 }
 
-void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
+bool pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 			    unsigned order, const uint32_t *pfns, uint32_t n)
 {
 	struct pcpi_outbox *box = &c->outbox[home->config.position];
 	uint32_t out[PCPI_CHUNK], nr_out, full = outbox_blocks(home, order), done;
+	bool went = false;
 
 	for (done = 0; done < n;) {
 		if (!enter_to_put(c, home)) {
 			/* relaxed: counter */
 			pcpi_fetch_add_relaxed(&home->direct_frees, n - done);
 			pcpi_direct_give(home, order, pfns + done, n - done);
-			return;
+			return true;
 		}
 		done += outbox_put(box, order, pfns + done, n - done, full, out,
 				   &nr_out);
 		pcpi_cache_leave(c);
 		if (nr_out > 0)
 			pcpi_direct_give(home, order, out, nr_out);
+		went |= nr_out > 0;
 	}
+	return went;
 }
 
 /* ---- Whole caches ------------------------------------------------------------- */
@@ -560,7 +552,7 @@ static uint32_t outbox_take(struct pcpi_outbox *box, unsigned order,
 	return n;
 }
 
-static uint64_t outboxes_flush(struct pcpi_cache *c)
+uint64_t pcpi_cache_outboxes_flush(struct pcpi_cache *c)
 {
 	uint32_t pfns[PCPI_CHUNK], n;
 	uint64_t pages = 0;
@@ -582,7 +574,7 @@ static uint64_t outboxes_flush(struct pcpi_cache *c)
 /* Everything to the depots; pages moved. */
 static uint64_t all_return(struct pcpi_cache *c)
 {
-	uint64_t pages = outboxes_flush(c);
+	uint64_t pages = pcpi_cache_outboxes_flush(c);
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)

@@ -66,14 +66,80 @@ enum pcpi_claim {
 	PCPI_CLAIM_OFF = 8,	/* C9 */
 	PCPI_CLAIM_LOOK = 16,	/* as PENDING, but claims leave it: the bounds fell,
 				 * or a claim has cut the owner's flush short */
-	PCPI_CLAIM_WHERE = 32,	/* a tick asks whether the owner's node is still this
-				 * one; hits never would (thread.c) */
+	PCPI_CLAIM_WHERE = 32,	/* the owner looks on which node it is at its next call;
+				 * a cache that it has left keeps it (thread.c) */
 };
+
+/* After so many allocations of a list a hit looks on which node its thread is
+ * (thread.c); pcpalloc.h promises it. */
+#define PCPI_LOOK_ALLOCS 4096u
+
+/*
+ * How many blocks were allocated from a list, in a word whose low half gets its
+ * highest bit with every PCPI_LOOK_ALLOCS: the instruction that counts tells, and
+ * nothing has to be compared.  It is taken back by one addition, which carries
+ * into the upper half and changes no number that a reader sees:
+ *
+ *   63 ........ 32  31 ...... 0
+ *   h               l            number = h * PCPI_LOOK_ALLOCS + l - BEGIN
+ *
+ * Frozen, as pcpalloc/inline.h counts, too.
+ */
+union pcpi_allocs {
+	uint64_t word;
+	uint32_t halves[2];
+};
+
+#define PCPI_ALLOCS_BEGIN (0x80000000u - PCPI_LOOK_ALLOCS)
+#define PCPI_ALLOCS_WRAP (UINT64_C(0x100000000) - PCPI_LOOK_ALLOCS)
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define PCPI_ALLOCS_LOW 1
+#else
+#define PCPI_ALLOCS_LOW 0
+#endif
+
+PCPI_INLINE uint64_t pcpi_allocs(const union pcpi_allocs *a)
+{
+	uint64_t word = pcpi_load_relaxed(&a->word); /* relaxed: counter */
+
+	return (word >> 32) * PCPI_LOOK_ALLOCS + (uint32_t)word -
+	       PCPI_ALLOCS_BEGIN;
+}
+
+/* Owner: one more by a hit; whether it is time to look. */
+PCPI_INLINE bool pcpi_allocs_inc(union pcpi_allocs *a)
+{
+	return pcpi_counter_inc_sign(&a->halves[PCPI_ALLOCS_LOW]);
+}
+
+/* Owner, with the mark: n <= PCPI_LOOK_ALLOCS more; whether it is time to look. */
+PCPI_INLINE bool pcpi_allocs_add(union pcpi_allocs *a, uint32_t n)
+{
+	uint64_t word = a->word + n;
+
+	pcpi_store_relaxed(&a->word, word); /* relaxed: counter */
+	return word & 0x80000000u;
+}
+
+/* Owner: it is seen to. */
+PCPI_INLINE void pcpi_allocs_wrap(union pcpi_allocs *a)
+{
+	while (pcpi_load_relaxed(&a->word) & 0x80000000u) /* relaxed: counter */
+		/* relaxed: counter; a signal handler may count in between. */
+		pcpi_fetch_add_relaxed(&a->word, PCPI_ALLOCS_WRAP);
+}
+
+/* Owner, with the mark: n <= PCPI_LOOK_ALLOCS more in a call that has looked. */
+PCPI_INLINE void pcpi_allocs_count(union pcpi_allocs *a, uint32_t n)
+{
+	if (pcpi_allocs_add(a, n))
+		pcpi_allocs_wrap(a);
+}
 
 /* A list of one order. */
 struct pcpi_pcp_list {
 	struct pcpi_ring ring; /* its limit: r, see pcp_tune.h */
-	uint64_t allocs;       /* r: blocks */
+	union pcpi_allocs allocs; /* r: blocks */
 };
 
 /* Why pages left a cache; indexes the counters. */
@@ -184,6 +250,7 @@ struct pcpi_cache {
 	struct pcpi_depot_guess guess[PCPI_PCP_ORDERS];
 	struct pcpi_split_cursor cursor;
 	uint64_t ticks_seen; /* of env->ticks: high has sunk for these */
+	uint64_t looks, ops_at_send; /* thread.c: TH6 */
 	struct pcpi_cache_idle idle;
 
 	/* Statistics. */
@@ -283,15 +350,12 @@ uint32_t pcpi_cache_refill(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 void pcpi_cache_push(struct pcpi_cache *c, unsigned order, const uint32_t *pfns,
 		     uint32_t n);
 
-/* Owner: frees blocks of another zone. */
-void pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
+/* Owner: frees blocks of another zone; whether some went there. */
+bool pcpi_cache_push_remote(struct pcpi_cache *c, struct pcpi_zone *home,
 			    unsigned order, const uint32_t *pfns, uint32_t n);
 
 /* Owner: the list of this order has reached its limit by a free. */
 void pcpi_cache_trim(struct pcpi_cache *c, unsigned order);
-
-/* The same from a hit, which may be nested (nest.h). */
-void pcpi_cache_trim_hit(struct pcpi_cache *c, unsigned order);
 
 /* ---- pcp_defer.c ---- */
 
@@ -351,8 +415,14 @@ void pcpi_cache_idle_give(struct pcpi_cache *c, uint64_t *moved);
 
 /* ---- pcp.c ---- */
 
-/* Owner: everything to the depots. */
+/* Owner: everything to the depots, as far as no claim comes in between. */
 void pcpi_cache_flush(struct pcpi_cache *c);
+
+/* What is in its outboxes; pages moved. */
+uint64_t pcpi_cache_outboxes_flush(struct pcpi_cache *c);
+
+/* All; what is left the owner flushes at a later call. */
+void pcpi_cache_flush_whole(struct pcpi_cache *c);
 
 /* The owner has ended, wherever it was: the mark is cleared, and everything goes
  * to the depots. */
@@ -441,7 +511,7 @@ static inline uint64_t pcpi_cache_list_frees(const struct pcpi_cache *c,
 	uint64_t frees = pcpi_load_relaxed(&c->out[order]);
 
 	pcpi_compiler_barrier();
-	frees += pcpi_load_relaxed(&c->list[order].allocs); /* relaxed: ditto */
+	frees += pcpi_allocs(&c->list[order].allocs);
 	pcpi_compiler_barrier();
 	frees += pcpi_cache_len(c, order);
 	pcpi_compiler_barrier();
@@ -454,8 +524,17 @@ static inline uint64_t pcpi_cache_allocs(const struct pcpi_cache *c)
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		allocs += pcpi_load_relaxed(&c->list[o].allocs); /* relaxed: ditto */
+		allocs += pcpi_allocs(&c->list[o].allocs);
 	return allocs;
+}
+
+/* Owner: sees to the signs of its counts. */
+static inline void pcpi_cache_allocs_wrap(struct pcpi_cache *c)
+{
+	unsigned o;
+
+	for (o = 0; o < PCPI_PCP_ORDERS; o++)
+		pcpi_allocs_wrap(&c->list[o].allocs);
 }
 
 /* Zone of a page. */

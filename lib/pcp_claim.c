@@ -185,6 +185,14 @@ bool pcpi_cache_where_answer(struct pcpi_cache *c)
 	return seen & PCPI_CLAIM_WHERE;
 }
 
+void pcpi_cache_flush_whole(struct pcpi_cache *c)
+{
+	pcpi_cache_flush(c);
+	/* Cut short by a claim, which need not be that of a sweep. */
+	if (pcpi_cache_pages(c) > 0)
+		pcpi_cache_ask_look(c);
+}
+
 static void pending_answer(struct pcpi_cache *c)
 {
 	/* relaxed: the compare below decides. */
@@ -202,10 +210,7 @@ static void pending_answer(struct pcpi_cache *c)
 	left = (uint8_t)(seen & ~(PCPI_CLAIM_PENDING | PCPI_CLAIM_LOOK));
 	if (left == seen || !pcpi_cas_acq_rel(&c->claim, &seen, left))
 		return;
-	pcpi_cache_flush(c);
-	/* Cut short by a claim, which need not be that of a sweep. */
-	if (pcpi_cache_pages(c) > 0)
-		pcpi_cache_ask_look(c);
+	pcpi_cache_flush_whole(c);
 }
 
 /* The owner's caches of other nodes are rarely called: one call answers for

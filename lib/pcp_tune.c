@@ -82,7 +82,7 @@ void pcpi_tune_start(struct pcpi_cache *c)
 	pcpi_store_relaxed(&c->high, ps.high_min);
 	c->alloc_factor = c->free_factor = c->free_count = 0;
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
-		c->allocs_noted[o] = c->list[o].allocs;
+		c->allocs_noted[o] = pcpi_allocs(&c->list[o].allocs);
 		c->frees_noted[o] = pcpi_cache_list_frees(c, o);
 		c->list_tick[o] = 1; /* not allocated from since long: F4 */
 	}
@@ -160,7 +160,7 @@ static struct pcp_past past_take(struct pcpi_cache *c)
 	unsigned o;
 
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
-		allocs = c->list[o].allocs - c->allocs_noted[o];
+		allocs = pcpi_allocs(&c->list[o].allocs) - c->allocs_noted[o];
 		frees = pcpi_cache_list_frees(c, o) - c->frees_noted[o];
 		if ((int64_t)frees < 0) /* a sweep has them in its hand: C4 */
 			frees = 0;

@@ -73,10 +73,11 @@ static uint32_t local_take(struct pcpi_request *req, uint32_t *pfns,
 
 	if (n == 0)
 		return 0;
-	if (req->order < PCPI_PCP_ORDERS && req->named)
-		c = pcpi_thread_cache(req->heap, req->zone);
-	else if (req->order < PCPI_PCP_ORDERS)
-		c = pcpi_thread_home(req->heap, req->zone);
+	if (req->order < PCPI_PCP_ORDERS)
+		c = pcpi_thread_cache(req->heap, req->named ? req->zone : NULL);
+	/* Not where it has no memory for a cache here, or has just moved. */
+	if (c && c->zone != req->zone)
+		c = NULL;
 	return c ? cached_take(req, c, pfns, n)
 		 : direct_take(req, req->zone, pfns, n);
 }
@@ -229,6 +230,7 @@ static uint32_t any_take(struct pcpi_request *req, uint32_t *pfns, uint32_t n)
 
 	if (c && c->zone == req->zone && req->order < PCPI_PCP_ORDERS)
 		pcpi_cache_expect_refill(c, req->order);
+	pcpi_thread_look(req->heap);
 	pcpi_deferred_look(&req->heap->env);
 	got = zone_take(req, req->zone, pfns, n);
 	if (got < n)
@@ -263,11 +265,11 @@ bool pcpi_route_at_once(struct pcpa_heap *heap, unsigned order, uint32_t *pfn)
 	if (!pcpi_tune_is_taker(c, order))
 		return false;
 	pcpi_cache_expect_refill(c, order);
+	pcpi_thread_look(heap);
 	pcpi_deferred_look(&heap->env);
-	if (heap->nr_zones > 1)
-		pcpi_cache_settle(c); /* for its peers */
 	/* relaxed: what comes just now is for the next refill. */
-	if (pcpi_load_relaxed(&c->claim) != PCPI_CLAIM_NONE ||
+	if (pcpi_hot_cache(&heap->hot) != c ||
+	    pcpi_load_relaxed(&c->claim) != PCPI_CLAIM_NONE ||
 	    pcpi_zone_lacks_reserve(c->zone) ||
 	    pcpi_heap_local_zone(heap) != c->zone ||
 	    pcpi_cache_refill_at_once(c, order, pfn, 1) == 0)
@@ -292,6 +294,7 @@ uint32_t pcpi_route_take_past(struct pcpi_request *req, uint32_t *pfns, uint32_t
 {
 	uint32_t got;
 
+	pcpi_thread_look(req->heap);
 	pcpi_deferred_look(&req->heap->env);
 	got = pcpi_zone_take_bulk(req->zone, req->order, pfns, n, NULL);
 
@@ -330,6 +333,7 @@ static void block_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 
 void pcpi_route_give(struct pcpa_heap *heap, uint32_t pfn, unsigned order)
 {
+	pcpi_thread_look(heap);
 	pcpi_deferred_look(&heap->env);
 	block_give(heap, pfn, order);
 	levels_look(heap);

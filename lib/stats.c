@@ -32,7 +32,7 @@ static void cache_merge(struct pcpi_cache *c, const struct pcpi_zone *z,
 	if (c->zone != z)
 		return;
 	for (o = 0; o < PCPI_PCP_ORDERS; o++)
-		s->alloc_total += GET(c->list[o].allocs);
+		s->alloc_total += pcpi_allocs(&c->list[o].allocs);
 	s->free_total += pcpi_cache_frees(c);
 	for (r = 0; r < PCPI_DRAIN_REASONS; r++)
 		s->drains += GET(c->drains[r]);
@@ -173,7 +173,7 @@ static void cache_put(struct pcpi_stats_writer *w, struct pcpi_cache *c)
 	for (o = 0; o < PCPI_PCP_ORDERS; o++) {
 		s.len[o] = pcpi_cache_len(c, o);
 		s.count += s.len[o] << o;
-		s.alloc_total += GET(c->list[o].allocs);
+		s.alloc_total += pcpi_allocs(&c->list[o].allocs);
 	}
 	pcpi_stats_put_cache(w, &s);
 }

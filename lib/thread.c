@@ -21,6 +21,13 @@
  * TH3  At a thread's end its caches are adoptable, and empty unless claimed; who
  *     has claimed one doesn't give up on it without an owner (sweep.c, SW3).
  * TH4  A thread without the bit of a heap's entry in `used` has no cache of it.
+ * TH5  root->home is the cache of the thread's hits.  The thread looks whether it is
+ *      still that of its node in each call that is no hit, and with the hits that
+ *      pcp_hot.h says (HO3).  One that it has left has WHERE set, so that handles of
+ *      inline.h to it are calls; nested calls set it to have the next call look.
+ * TH6  What is in the outboxes of that cache goes home with the first look after
+ *      PCPI_LOOK_ALLOCS allocations from it, of which a look counts as LOOK_WEIGHT,
+ *      if no batch came together before.
  *
  * Progress: a thread that is past its end is served without a cache.
  * Not seen: a thread that makes its first call of all in the last round of its
@@ -40,6 +47,9 @@
 #include "pcp_tune.h"
 #include "rcu.h"
 #include "rseq.h"
+
+/* A batch of frees at least lies between two looks of who only frees. */
+#define LOOK_WEIGHT 64u
 
 /* o: the thread; l: pool_lock. */
 struct thread_record {
@@ -166,6 +176,7 @@ static void cache_own(struct pcpi_cache *c, struct thread_record *self,
 		c->peers[z] = NULL;
 	c->by_mark = !(c->env->rseq && pcpi_rseq_ready());
 	c->root = root ? root : c;
+	pcpi_store_relaxed(&c->home, NULL); /* relaxed: a hint for ticks. */
 	c->root->peers[c->zone->config.position] = c; /* TH2 */
 	pcpi_store_relaxed(&c->tid, self->tid); /* relaxed: a statistic. */
 	/* release: pairs with registry_find() and caches_leave(); TH1. */
@@ -267,7 +278,11 @@ static void entry_set(struct thread_record *self, const struct pcpa_heap *heap,
 		      struct pcpi_cache *c)
 {
 	struct pcpi_entry *entry = entry_of(self, heap);
+	struct pcpi_cache *old = c->root->home;
 
+	if (old && old != c)
+		pcpi_cache_ask_where(old); /* TH5 */
+	pcpi_cache_where_answer(c);
 	self->used |= entry_bit(heap);
 	/* A handler finds the old pair, none, or the new one.
 	 * relaxed: for this thread; see entry_clear(). */
@@ -303,63 +318,121 @@ static struct pcpi_cache *home_move(struct pcpa_heap *heap,
 	return c;
 }
 
-/* Makes sure that the entry has the thread's cache of its own node: its first, and
- * another one where a tick has asked and the thread has moved.  *left is then the
- * old one. */
-static struct pcpi_cache *home_get(struct pcpa_heap *heap,
-				   struct thread_record *self,
-				   struct pcpi_cache **left)
-{
-	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot), *next;
-
-	if (!c)
-		return home_move(heap, self, registry_find(heap, self));
-	if (pcpi_likely(!pcpi_cache_where_answer(c)))
-		return c;
-	next = home_move(heap, self, c->root);
-	if (!next)
-		return c;
-	*left = next == c ? NULL : c;
-	return next;
-}
-
 struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 				     struct pcpi_zone *zone)
 {
-	struct thread_record *self = record_self();
-	struct pcpi_cache *c, *left = NULL;
+	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
+	struct thread_record *self;
 
+	if (c && (!zone || c->zone == zone))
+		return c;
+	self = record_self();
 	if (!self || self->making)
 		return NULL;
 	self->making = true;
-	c = home_get(heap, self, &left);
+	if (!c)
+		c = home_move(heap, self, registry_find(heap, self));
 	if (c && zone && c->zone != zone)
 		c = peer_get(heap, zone, self, c->root);
 	self->making = false;
-	if (left)
-		pcpi_cache_flush(left);
 	return c;
 }
 
-struct pcpi_cache *pcpi_thread_home(struct pcpa_heap *heap,
-				    struct pcpi_zone *zone)
-{
-	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot), *next;
+/* ---- A thread that moves: TH5, TH6 ------------------------------------------------- */
 
-	if (c && c->zone == zone) {
-		/* It is where it was.  Left unanswered, hits would fail for good. */
-		pcpi_cache_where_answer(c);
-		return c;
+/* TH6 */
+static void outboxes_send(struct pcpi_cache *c)
+{
+	uint64_t ops = ++c->looks * LOOK_WEIGHT + pcpi_cache_allocs(c);
+
+	if (ops - c->ops_at_send < PCPI_LOOK_ALLOCS)
+		return;
+	c->ops_at_send = ops;
+	pcpi_cache_outboxes_flush(c);
+}
+
+void pcpi_thread_look(struct pcpa_heap *heap)
+{
+	struct thread_record *self;
+	struct pcpi_cache *root, *left, *c;
+
+	root = heap->nr_zones > 1 ? root_find(heap) : NULL;
+	left = root ? root->home : NULL;
+	self = left ? record_self() : NULL;
+	if (!self || self->making)
+		return;
+	pcpi_cache_where_answer(left);
+	pcpi_cache_settle(root);
+	outboxes_send(left);
+	if (left->zone == pcpi_heap_local_zone(heap))
+		return;
+	self->making = true;
+	c = home_move(heap, self, root);
+	self->making = false;
+	if (!c || c == left)
+		return;
+	pcpi_cache_flush_whole(left);
+	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
+}
+
+/* A cache that isn't a heap's, as in the lower layers' tests, has no home. */
+static bool can_move(const struct pcpi_cache *c)
+{
+	return c->env->nr_zones > 1 && c->root->home;
+}
+
+void pcpi_outer_look(struct pcpi_cache *c)
+{
+	if (can_move(c))
+		pcpi_thread_look(pcpi_container_of(c->env, struct pcpa_heap, env));
+}
+
+/* Enters; false: nested, the next call looks. */
+static bool look_enter(struct pcpi_cache *c)
+{
+	bool outer = pcpi_nest_enter();
+
+	if (outer)
+		pcpi_outer_look(c);
+	else if (can_move(c))
+		pcpi_cache_ask_where(c);
+	return outer;
+}
+
+static void hit_look(struct pcpi_cache *c)
+{
+	int saved = errno;
+
+	pcpi_cache_allocs_wrap(c);
+	look_enter(c);
+	pcpi_nest_leave();
+	errno = saved;
+}
+
+void *pcpi_hit_look(struct pcpi_cache *c, void *block)
+{
+	hit_look(c);
+	return block;
+}
+
+size_t pcpi_hit_look_bulk(struct pcpi_cache *c, size_t n)
+{
+	hit_look(c);
+	return n;
+}
+
+void pcpi_hit_trim(struct pcpi_cache *c, unsigned order)
+{
+	int saved = errno;
+
+	if (look_enter(c)) {
+		pcpi_deferred_look(c->env);
+		pcpi_cache_trim(c, order);
+	} else {
+		pcpi_cache_defer(c, order);
 	}
-	c = pcpi_thread_cache(heap, NULL);
-	if (!c || c->zone == zone)
-		return c;
-	next = pcpi_thread_cache(heap, zone);
-	if (!next)
-		return NULL;
-	entry_set(record_self(), heap, next);
-	pcpi_cache_flush(c);
-	return next;
+	pcpi_nest_leave();
+	errno = saved;
 }
 
 void pcpi_thread_flush(struct pcpa_heap *heap)

@@ -83,7 +83,7 @@ static enum pcpi_idle_place place_of(const struct pcpa_heap *heap,
 						     : PCPI_IDLE_HOME;
 }
 
-/* Where hits go on and on, only this has a thread that has moved follow: TI4. */
+/* Sooner than so many hits as pcp_hot.h says: TI4. */
 static void home_ask(const struct pcpa_heap *heap, struct pcpi_cache *c)
 {
 	/* acquire: pairs with thread.c's cache_offer_locked(). */

@@ -246,11 +246,18 @@ struct pcpa_heap *pcpa_default_heap(void);
  * errno: ENOMEM after draining all caches and growing failed (what other threads
  * have in their hands at that moment is not found), or did so a moment ago: less
  * than a batch that has come into other threads' caches since is found after 100
- * us, and growth that was refused twice is tried again after 10 ms.  It waits for
+ * us, and growth that was refused twice is tried again after 10 ms; in a heap on
+ * several nodes after twice as long each time, up to a second.  It waits for
  * other threads no longer than 100 us in all.  EAGAIN with PCPA_NOWAIT, and in a
  * signal handler as said above; EINVAL for an order above the
  * heap's, an unknown flag or a node that the heap doesn't use, ENODEV in a forked
  * child of a heap without PCPA_HEAP_COW.
+ * Without PCPA_NODE() a block is of the node where the thread runs.  One that has
+ * moved to another goes on with the cache that it had until it looks: with any
+ * call that the cache can't serve, at the latest with the 4,096th allocation of an
+ * order that it can, or with the free that makes it look at its bound.  Then
+ * it has a cache of its new node, and the pages of the old one's are back there.
+ * A call with PCPA_NOWAIT doesn't give back; the next without it does.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
  * read-modify-write or system call.
  */
@@ -465,8 +472,8 @@ int pcpa_heap_drain(struct pcpa_heap *heap);
  * sink likewise.  With PCPA_HEAP_NO_IPI no cache of a living thread is: it is
  * asked to flush at its next call.
  * Where processors went offline or came, the caches' bounds follow; and of a heap
- * of several nodes each thread's next call sees on which it is, so that one whose
- * calls are all hits follows when it has moved.
+ * of several nodes each thread's next call sees on which it is, so that one that
+ * has moved follows sooner than it would by itself (pcpa_alloc()).
  * Returns 0, -EINVAL without a heap, or -ENODEV in a forked child.
  * Cost: early 10 ns; else a small file is read, a look at each cache, and a
  * membarrier and moving the pages where one gives any.

@@ -161,7 +161,7 @@ Test(bulk, pop_gives_the_hottest_and_counts_them)
 	pcpi_bulk_push(&hot, 0, false, blocks, 500);
 	cr_expect_eq(pcpi_bulk_pop(&hot, 0, got, 100), 100);
 	cr_expect_arr_eq(got, blocks + 400, 100 * sizeof(*got));
-	cr_expect_eq(cache->list[0].allocs, 100);
+	cr_expect_eq(pcpi_allocs(&cache->list[0].allocs), 100);
 	cr_expect_eq(pcpi_cache_len(cache, 0), 400);
 }
 
@@ -250,7 +250,9 @@ Test(bulk, claim_mark_or_other_heap_moves_nothing)
 
 static PCPI_WIDE bool pop_wide(void **to, uint32_t n)
 {
-	return pcpi_chunk_pop_wide(&hot, cache, 0, to, n);
+	bool look;
+
+	return pcpi_chunk_pop_wide(&hot, cache, 0, to, n, &look);
 }
 
 static PCPI_WIDE bool push_wide(void *const *from, uint32_t n, bool sized)
@@ -260,8 +262,10 @@ static PCPI_WIDE bool push_wide(void *const *from, uint32_t n, bool sized)
 
 static bool whole_pop(bool wide, void **to, uint32_t n)
 {
+	bool look;
+
 	return wide ? pop_wide(to, n)
-		    : pcpi_chunk_pop_plain(&hot, cache, 0, to, n);
+		    : pcpi_chunk_pop_plain(&hot, cache, 0, to, n, &look);
 }
 
 static bool whole_push(bool wide, void *const *from, uint32_t n, bool sized)
@@ -284,14 +288,14 @@ Test(bulk, whole_calls_move_all_and_count)
 	hand_out(0, 64);
 	do
 		for (uint32_t n = 8; n <= 64; n++) {
-			uint64_t allocs = cache->list[0].allocs;
+			uint64_t allocs = pcpi_allocs(&cache->list[0].allocs);
 
 			cr_assert(whole_push(wide, blocks, n, n % 2));
 			cr_assert_eq(pcpi_cache_len(cache, 0), n);
 			cr_assert(whole_pop(wide, got, n));
 			cr_assert_eq(pcpi_cache_len(cache, 0), 0);
 			cr_assert_arr_eq(got, blocks, n * sizeof(*got));
-			cr_assert_eq(cache->list[0].allocs - allocs, n);
+			cr_assert_eq(pcpi_allocs(&cache->list[0].allocs) - allocs, n);
 		}
 	while (other_width(&wide));
 	pcpi_bulk_push(&hot, 0, false, blocks, 64);

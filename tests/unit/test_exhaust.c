@@ -454,6 +454,59 @@ Test(exhaust, refused_growth_is_not_tried_at_every_failure)
 	heap_end(heap);
 }
 
+static void setup_two_nodes(void)
+{
+	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4", 1);
+	setup();
+}
+
+TestSuite(exhaust_nodes, .init = setup_two_nodes);
+
+/* Milliseconds until growth of node 0 is tried again. */
+static unsigned ms_to_the_next_try(struct pcpa_heap *heap)
+{
+	unsigned before = populates, ms = 0;
+
+	while (populates == before) {
+		now_ns += 1000000;
+		ms++;
+		cr_expect_null(pcpa_alloc(heap, 0, PCPA_NODE(0) | PCPA_THISNODE));
+		cr_assert_leq(ms, 2000);
+	}
+	return ms;
+}
+
+/* There each try may populate what is given back at once. */
+Test(exhaust_nodes, refused_growth_is_tried_ever_more_rarely)
+{
+	static const unsigned lulls[] = {10, 20, 40, 80, 160, 320, 640,
+					 1000, 1000};
+	struct pcpa_heap *heap = heap_make(2 * MIB, 8 * MIB, 0);
+	void *block;
+	size_t n;
+
+	populate_rc = -ENOMEM;
+	n = alloc_all(heap, 0, PCPA_NODE(0) | PCPA_THISNODE, blocks, MANY);
+	cr_assert_eq(n, 512);
+	cr_expect_null(pcpa_alloc(heap, 0, PCPA_NODE(0) | PCPA_THISNODE));
+	for (unsigned i = 0; i < sizeof(lulls) / sizeof(lulls[0]); i++)
+		cr_expect_eq(ms_to_the_next_try(heap), lulls[i], "lull %u", i);
+	block = pcpa_alloc(heap, 0, PCPA_NODE(0));
+	cr_expect_eq(pcpa_block_node(heap, block), 1, "served meanwhile");
+	pcpa_free(heap, block);
+	populate_rc = 0;
+	now_ns += 1000000000;
+	n += alloc_all(heap, 0, PCPA_NODE(0) | PCPA_THISNODE, blocks + n, 512);
+	cr_expect_eq(n, 1024);
+	populate_rc = -ENOMEM;
+	n += alloc_all(heap, 0, PCPA_NODE(0) | PCPA_THISNODE, blocks + n,
+		       MANY - n);
+	cr_expect_null(pcpa_alloc(heap, 0, PCPA_NODE(0) | PCPA_THISNODE));
+	cr_expect_eq(ms_to_the_next_try(heap), 10, "from the beginning");
+	free_all(heap, blocks, n);
+	heap_end(heap);
+}
+
 /* ---- Nothing stays behind ---------------------------------------------------------- */
 
 /* Of 32 blocks the other holds one, has some more in its cache, and is blocked

@@ -541,7 +541,7 @@ Test(pcp, taker_refills_at_once_from_the_depot)
 	cr_expect_eq(pcpi_cache_len(cache, 0), PCPI_DEPOT_GET - 1);
 	cr_expect_eq(cache->refills, 1);
 	cr_expect_eq(cache->depot_gets, 1);
-	cr_expect_eq(cache->list[0].allocs, 1);
+	cr_expect_eq(pcpi_allocs(&cache->list[0].allocs), 1);
 	cr_expect_eq(cache->busy, 0);
 	expect_conserved(1);
 }
