@@ -39,7 +39,7 @@ SAME(list[0].mask, list[0].ring.mask);
 SAME(list[0].limit, list[0].ring.limit);
 SAME(list[0].slots, list[0].ring.slots);
 SAME(list[0].allocs, list[0].allocs);
-_Static_assert(PCPA_INLINE_LOOK == PCPI_LOOK_ALLOCS, "inline.h is frozen");
+_Static_assert(PCPA_INLINE_ALLOCS_SHIFT_ == PCPI_ALLOCS_SHIFT, "inline.h is frozen");
 SAME(base, base);
 SAME(start, start);
 SAME(orders, orders);
@@ -52,9 +52,6 @@ static struct pcpi_cache *cache_find(struct pcpa_heap *heap, bool outer)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 
-	/* It may be called because of their signs. */
-	if (c)
-		pcpi_cache_allocs_wrap(c);
 	if (outer) {
 		pcpi_thread_look(heap);
 		return pcpi_thread_cache(heap, NULL);

@@ -48,20 +48,22 @@
 
 /* The same by 1, where it counts in instructions, and where a signal handler of the
  * same thread may count, too: one instruction, or what can't be parted else.
- * pcpi_counter_inc_sign(): of 32 bits; whether their highest is set now, which that
- * instruction says, too. */
+ * pcpi_counter_add_sign(): of 32 bits by v; whether their highest is set now, which
+ * that instruction says, too. */
 #if defined(__x86_64__) && !PCPI_TSAN
 #define pcpi_counter_inc(p) __asm__("incq %0" : "+m"(*(p)) : : "cc")
-#define pcpi_counter_inc_sign(p)                                               \
+#define pcpi_counter_add_sign(p, v)                                            \
 	({                                                                     \
 		_Bool sign_;                                                   \
-		__asm__("incl %1" : "=@ccs"(sign_), "+m"(*(p)));               \
+		__asm__("addl %2, %1"                                          \
+			: "=@ccs"(sign_), "+m"(*(p))                           \
+			: "er"(v));                                            \
 		sign_;                                                         \
 	})
 #else
 #define pcpi_counter_inc(p) pcpi_fetch_add_relaxed((p), 1)
-#define pcpi_counter_inc_sign(p)                                               \
-	(((pcpi_fetch_add_relaxed((p), 1) + 1) & 0x80000000u) != 0)
+#define pcpi_counter_add_sign(p, v)                                            \
+	(((pcpi_fetch_add_relaxed((p), (v)) + (v)) & 0x80000000u) != 0)
 #endif
 
 /* *p == 0 for a byte, with acquire: on x86-64, whose loads all are, one compare

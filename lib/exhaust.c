@@ -21,8 +21,8 @@
  * EX3  A request waits 100 us in all for other drainers, for marks, for EX2, and
  *     for a range that is isolated (contig.c), on all nodes together.
  *
- * EX4  Where other nodes serve meanwhile nobody waits for a node's growth; and each try
- *     may populate what its node can't hold, and give it back (arena_node.c).
+ * EX4  Other nodes serve meanwhile who doesn't insist on one; and each try may populate
+ *     what its node can't hold, and give it back (arena_node.c).
  *
  * Cost of a request that is refused: a clock, and two to four lines of each cache.
  * Failure: false.  Proved by tests/unit/test_exhaust.c, tests/conc/exhaust.c.
@@ -153,6 +153,7 @@ bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *z,
 {
 	struct pcpi_trace *trace = &req->heap->env.trace;
 	uint64_t grown;
+	uint32_t failures = GET(z->grow_failures);
 
 	if (!grow_due(req->heap, z, seen_managed))
 		return false;
@@ -160,7 +161,9 @@ bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *z,
 			   false, &grown) != 0) {
 		/* relaxed: as above. */
 		pcpi_store_relaxed(&z->grow_failed_ns, pcpi_sys->clock_ns());
-		pcpi_fetch_add_relaxed(&z->grow_failures, 1); /* relaxed: as above */
+		/* acquire/release: with nobody; those that were refused together count
+		 * as one. */
+		(void)pcpi_cas_acq_rel(&z->grow_failures, &failures, failures + 1);
 		return false;
 	}
 	pcpi_store_relaxed(&z->grow_failures, 0); /* relaxed: as above */

@@ -91,7 +91,7 @@ static uint32_t batch_take(struct pcpi_request *req, struct pcpi_cache *c,
 	pcpi_counter_add(&c->in[req->order], got); /* C4 */
 	pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
 	pcpi_ring_append_cold(&c->list[req->order].ring, batch + n, got - n);
-	pcpi_allocs_count(&c->list[req->order].allocs, n);
+	(void)pcpi_allocs_add(&c->list[req->order].allocs, n);
 	return n;
 }
 
@@ -107,7 +107,7 @@ static uint32_t cached_take(struct pcpi_request *req, struct pcpi_cache *c,
 	}
 	got = pcpi_min(n, pcpi_ring_len(&list->ring));
 	pcpi_ring_pop(&list->ring, pfns, got);
-	pcpi_allocs_count(&list->allocs, got);
+	(void)pcpi_allocs_add(&list->allocs, got);
 	if (got < n)
 		got += batch_take(req, c, pfns + got, n - got);
 	pcpi_cache_leave(c);

@@ -92,7 +92,6 @@ struct pcpi_cache *pcpi_cache_init(void *memory, size_t bytes,
 		uint32_t capacity = ring_capacity(c->high_cap, o);
 
 		pcpi_ring_init(&c->list[o].ring, slots, capacity);
-		c->list[o].allocs.word = PCPI_ALLOCS_BEGIN;
 		slots += capacity;
 	}
 	pcpi_tune_start(c);
@@ -228,7 +227,7 @@ uint32_t pcpi_cache_pop(struct pcpi_cache *c, unsigned order, uint32_t *pfns,
 		return 0;
 	n = pcpi_min(n, pcpi_ring_len(&list->ring));
 	pcpi_ring_pop(&list->ring, pfns, n);
-	pcpi_allocs_count(&list->allocs, n);
+	(void)pcpi_allocs_add(&list->allocs, n);
 	pcpi_cache_leave(c);
 	return n;
 }
@@ -277,7 +276,7 @@ static void allocs_count(struct pcpi_cache *c, unsigned order, uint32_t n)
 	if (pcpi_cache_enter(c)) {
 		pcpi_counter_add(&c->in[order], n); /* C4 */
 		pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
-		pcpi_allocs_count(&c->list[order].allocs, n);
+		(void)pcpi_allocs_add(&c->list[order].allocs, n);
 		pcpi_cache_leave(c);
 	} else {
 		/* relaxed: counter */
@@ -370,7 +369,7 @@ uint32_t pcpi_cache_refill_at_once(struct pcpi_cache *c, unsigned order,
 	pcpi_counter_add(&c->in[order], got); /* C4 */
 	pcpi_compiler_barrier(); /* pcpi_cache_list_frees() */
 	pcpi_ring_commit(ring, ring->head + got - n, ring->tail);
-	pcpi_allocs_count(&list->allocs, n);
+	(void)pcpi_allocs_add(&list->allocs, n);
 	pcpi_cache_leave(c);
 	if (got == 0)
 		return 0;

@@ -75,13 +75,13 @@ enum pcpi_claim {
 #define PCPI_LOOK_ALLOCS 4096u
 
 /*
- * How many blocks were allocated from a list, in a word whose low half gets its
- * highest bit with every PCPI_LOOK_ALLOCS: the instruction that counts tells, and
- * nothing has to be compared.  It is taken back by one addition, which carries
- * into the upper half and changes no number that a reader sees:
+ * How many blocks were allocated from a list, in a word whose highest bit is set with
+ * every PCPI_LOOK_ALLOCS: the instruction that counts tells, and nothing has to be
+ * compared.  Who sees it takes it back by one addition, which changes no number that
+ * a reader sees:
  *
- *   63 ........ 32  31 ...... 0
- *   h               l            number = h * PCPI_LOOK_ALLOCS + l - BEGIN
+ *   63 .... 51  50 ...... 0
+ *   n           looks          number = looks * PCPI_LOOK_ALLOCS + n
  *
  * Frozen, as pcpalloc/inline.h counts, too.
  */
@@ -90,50 +90,53 @@ union pcpi_allocs {
 	uint32_t halves[2];
 };
 
-#define PCPI_ALLOCS_BEGIN (0x80000000u - PCPI_LOOK_ALLOCS)
-#define PCPI_ALLOCS_WRAP (UINT64_C(0x100000000) - PCPI_LOOK_ALLOCS)
+#define PCPI_ALLOCS_SHIFT 51u
+#define PCPI_ALLOCS_SIGN (UINT64_C(1) << 63)
+#define PCPI_ALLOCS_WRAP (PCPI_ALLOCS_SIGN + 1) /* without the sign, a look more */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define PCPI_ALLOCS_LOW 1
+#define PCPI_ALLOCS_HIGH 0
 #else
-#define PCPI_ALLOCS_LOW 0
+#define PCPI_ALLOCS_HIGH 1
 #endif
+_Static_assert(PCPI_LOOK_ALLOCS == 1u << (63 - PCPI_ALLOCS_SHIFT), "the sign's value");
 
 PCPI_INLINE uint64_t pcpi_allocs(const union pcpi_allocs *a)
 {
 	uint64_t word = pcpi_load_relaxed(&a->word); /* relaxed: counter */
+	uint64_t looks = word & ((UINT64_C(1) << PCPI_ALLOCS_SHIFT) - 1);
 
-	return (word >> 32) * PCPI_LOOK_ALLOCS + (uint32_t)word -
-	       PCPI_ALLOCS_BEGIN;
+	return looks * PCPI_LOOK_ALLOCS + (word >> PCPI_ALLOCS_SHIFT);
 }
 
-/* Owner: one more by a hit; whether it is time to look. */
+/* Owner: one more by a hit; whether it is time to look, which pcpi_allocs_wrap()
+ * must follow: the sign is worth as much as n has room for. */
 PCPI_INLINE bool pcpi_allocs_inc(union pcpi_allocs *a)
 {
-	return pcpi_counter_inc_sign(&a->halves[PCPI_ALLOCS_LOW]);
-}
-
-/* Owner, with the mark: n <= PCPI_LOOK_ALLOCS more; whether it is time to look. */
-PCPI_INLINE bool pcpi_allocs_add(union pcpi_allocs *a, uint32_t n)
-{
-	uint64_t word = a->word + n;
-
-	pcpi_store_relaxed(&a->word, word); /* relaxed: counter */
-	return word & 0x80000000u;
+	return pcpi_counter_add_sign(&a->halves[PCPI_ALLOCS_HIGH],
+				     1u << (PCPI_ALLOCS_SHIFT - 32));
 }
 
 /* Owner: it is seen to. */
 PCPI_INLINE void pcpi_allocs_wrap(union pcpi_allocs *a)
 {
-	while (pcpi_load_relaxed(&a->word) & 0x80000000u) /* relaxed: counter */
-		/* relaxed: counter; a signal handler may count in between. */
-		pcpi_fetch_add_relaxed(&a->word, PCPI_ALLOCS_WRAP);
+	uint64_t word = pcpi_load_relaxed(&a->word); /* relaxed: counter */
+
+	/* acquire/release: with nobody; a signal handler may have been here. */
+	while (word & PCPI_ALLOCS_SIGN &&
+	       !pcpi_cas_acq_rel(&a->word, &word, word + PCPI_ALLOCS_WRAP))
+		;
 }
 
-/* Owner, with the mark: n <= PCPI_LOOK_ALLOCS more in a call that has looked. */
-PCPI_INLINE void pcpi_allocs_count(union pcpi_allocs *a, uint32_t n)
+/* Owner, with the mark: n < PCPI_LOOK_ALLOCS more, seen to; whether it is time to
+ * look, which calls that have looked may leave. */
+PCPI_INLINE bool pcpi_allocs_add(union pcpi_allocs *a, uint32_t n)
 {
-	if (pcpi_allocs_add(a, n))
-		pcpi_allocs_wrap(a);
+	uint64_t word = a->word + ((uint64_t)n << PCPI_ALLOCS_SHIFT);
+	bool look = word & PCPI_ALLOCS_SIGN;
+
+	/* relaxed: counter */
+	pcpi_store_relaxed(&a->word, look ? word + PCPI_ALLOCS_WRAP : word);
+	return look;
 }
 
 /* A list of one order. */

@@ -188,8 +188,10 @@ bool pcpi_cache_where_answer(struct pcpi_cache *c)
 void pcpi_cache_flush_whole(struct pcpi_cache *c)
 {
 	pcpi_cache_flush(c);
-	/* Cut short by a claim, which need not be that of a sweep. */
-	if (pcpi_cache_pages(c) > 0)
+	/* Cut short by a claim, which need not be that of a sweep; or inside a signal
+	 * handler, and what it has interrupted puts blocks in.
+	 * relaxed: the thread's own. */
+	if (pcpi_load_relaxed(&c->busy) || pcpi_cache_pages(c) > 0)
 		pcpi_cache_ask_look(c);
 }
 

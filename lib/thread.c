@@ -364,8 +364,10 @@ void pcpi_thread_look(struct pcpa_heap *heap)
 	pcpi_cache_where_answer(left);
 	pcpi_cache_settle(root);
 	outboxes_send(left);
-	if (left->zone == pcpi_heap_local_zone(heap))
+	if (left->zone == pcpi_heap_local_zone(heap)) {
+		pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
 		return;
+	}
 	self->making = true;
 	c = home_move(heap, self, root);
 	self->making = false;

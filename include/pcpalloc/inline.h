@@ -203,32 +203,37 @@ PCPA_INLINE void pcpa_inline_leave_(struct pcpa_inline_cache *in)
 	__atomic_store_n(&in->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* With every so many allocations of a list the thread looks on which node it is. */
-#define PCPA_INLINE_LOOK 4096u
+#define PCPA_INLINE_ALLOCS_SHIFT_ 51
 
-typedef uint32_t pcpa_inline_low_ __attribute__((may_alias));
+typedef uint32_t pcpa_inline_half_ __attribute__((may_alias));
 
 /*
  * After n blocks have left, or statistics would show too many.  The mark is set, so
  * nobody else counts; a plain addition is one instruction, an atomic one isn't.
- * Not 0: the library must be told, pcpa_inline_look_().  The low half is counted:
- * it comes to 0x80000000 with every PCPA_INLINE_LOOK, and the library takes that
- * much from it then and counts it in the other.
+ * Not 0: it is time to see on which node the thread is, pcpa_inline_look_().  The
+ * highest bit comes with every 4,096 allocations, and is counted in the lowest.
  */
 PCPA_INLINE int pcpa_inline_count_(struct pcpa_inline_list *list, uint32_t n)
 {
-	pcpa_inline_low_ *low = (pcpa_inline_low_ *)(void *)&list->allocs;
+	pcpa_inline_half_ *high = (pcpa_inline_half_ *)(void *)&list->allocs;
+	int look;
 
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	low += 1;
+#if __BYTE_ORDER__ != __ORDER_BIG_ENDIAN__
+	high += 1;
 #endif
+	n <<= PCPA_INLINE_ALLOCS_SHIFT_ - 32;
 	__atomic_signal_fence(__ATOMIC_RELEASE);
 #if PCPA_INLINE_TSAN
-	__atomic_store_n(low, *low + n, __ATOMIC_RELAXED);
+	__atomic_store_n(high, *high + n, __ATOMIC_RELAXED);
 #else
-	*low = *low + n;
+	*high = *high + n;
 #endif
-	return pcpa_inline_unlikely_((int32_t)*low < 0);
+	look = (int32_t)*high < 0;
+	if (pcpa_inline_unlikely_(look))
+		__atomic_store_n(&list->allocs,
+				 list->allocs + 1 - ((uint64_t)1 << 63),
+				 __ATOMIC_RELAXED);
+	return look;
 }
 
 /* Not with the mark. */

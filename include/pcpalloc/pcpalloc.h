@@ -254,12 +254,12 @@ struct pcpa_heap *pcpa_default_heap(void);
  * child of a heap without PCPA_HEAP_COW.
  * Without PCPA_NODE() a block is of the node where the thread runs.  One that has
  * moved to another goes on with the cache that it had until it looks: with any
- * call that the cache can't serve, at the latest with the 4,096th allocation of an
+ * allocation that the cache can't serve, at the latest with the 4,096th of an
  * order that it can, or with the free that makes it look at its bound.  Then
  * it has a cache of its new node, and the pages of the old one's are back there.
  * A call with PCPA_NOWAIT doesn't give back; the next without it does.
  * Cost: a hit of the thread's cache (orders 0-3) takes no lock, atomic
- * read-modify-write or system call.
+ * read-modify-write or system call, but each 4,096th, which looks.
  */
 void *pcpa_alloc(struct pcpa_heap *heap, unsigned order, unsigned flags);
 

@@ -254,7 +254,7 @@ static void stock_turn(struct stock *s, struct pcpi_cache *c)
 		pcpi_fetch_add_relaxed(&cuts, 1);
 		return;
 	}
-	pcpi_allocs_count(&c->list[SLOW_ORDER].allocs, 1);
+	(void)pcpi_allocs_add(&c->list[SLOW_ORDER].allocs, 1);
 	pcpi_fetch_add_relaxed(&pops, 1);
 	stock_put(s, heap->hot.base + ((size_t)pfn << heap->hot.page_shift));
 }

@@ -423,3 +423,72 @@ Test(follow, to_and_fro)
 	cr_expect_eq(stats_of(heap, -1).caches, 2);
 	end();
 }
+
+/* ---- In the middle of something ---------------------------------------------------- */
+
+/* A free is interrupted under its mark by a signal handler, whose call finds that the
+ * thread has moved; then it puts its blocks into the cache that was left. */
+Test(follow, free_that_the_move_interrupted)
+{
+	struct pcpi_cache *c;
+	struct pcpi_ring *ring;
+
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, 0, blocks, BULK), BULK);
+	cr_assert_eq(pcpa_thread_flush(heap), 0);
+	c = pcpi_hot_cache(&heap->hot);
+	ring = &c->list[0].ring;
+	cr_assert(pcpi_mark_enter(c));
+	my_cpu = FAR_CPU;
+	pcpa_free(heap, pcpa_alloc(heap, 5, 0));
+	for (unsigned i = 0; i < BULK; i++)
+		ring->slots[(ring->head + i) & ring->mask] =
+			(uint32_t)(((char *)blocks[i] - heap->hot.base) >>
+				   heap->hot.page_shift);
+	pcpi_store_relaxed(&ring->head, ring->head + BULK);
+	pcpi_mark_leave(c);
+	for (unsigned i = 0; i < 2 * BOUND; i++)
+		pcpa_free(heap, pcpa_alloc(heap, 0, 0));
+	expect_followed();
+	end();
+}
+
+static unsigned nr_available;
+
+static void note(const struct pcpa_event *e, void *arg)
+{
+	(void)arg;
+	nr_available += e->node == 0 && e->kind == PCPA_EVENT_AVAILABLE;
+}
+
+static uint64_t available(const struct pcpi_zone *z)
+{
+	return pcpi_load_relaxed(&z->free_pages) + pcpi_zone_depot_pages(z);
+}
+
+/* A node is low, and the pages that make it available go home with a thread's hits. */
+Test(follow, hits_tell_that_memory_is_available)
+{
+	static void *all[40000];
+	struct pcpi_zone *z = &heap->env.zones[0];
+	size_t n = 0, got;
+
+	my_cpu = FAR_CPU;
+	warm();
+	cr_assert_eq(pcpa_heap_watch(heap, note, NULL), 0);
+	while ((got = pcpa_alloc_bulk(heap, 0, PCPA_NODE(0) | PCPA_THISNODE, all + n, 64)))
+		n += got;
+	cr_assert_eq(pcpa_thread_flush(heap), 0);
+	while (available(z) + BULK < z->marks.high) {
+		pcpa_free(heap, all[--n]);
+		cr_assert_eq(pcpa_thread_flush(heap), 0);
+	}
+	for (uint64_t left = z->marks.high - available(z); left > 0; left--)
+		pcpa_free(heap, all[--n]);
+	cr_expect_eq(nr_available, 0);
+	for (unsigned i = 0; i < 2 * BOUND; i++)
+		pcpa_free(heap, pcpa_alloc(heap, 0, 0));
+	cr_expect_geq(available(z), z->marks.high);
+	cr_expect_eq(nr_available, 1);
+	pcpa_free_bulk(heap, all, n);
+	end();
+}

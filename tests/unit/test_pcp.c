@@ -41,6 +41,49 @@ Test(pcp, cache_stays_within_the_memory_it_was_given)
 	free(memory);
 }
 
+/* ---- The count of allocations ------------------------------------------------ */
+
+Test(pcp, count_of_allocations_tells_each_look_and_loses_none)
+{
+	union pcpi_allocs a = {0};
+	uint64_t number = 0;
+	unsigned looks = 0;
+
+	for (unsigned i = 0; i < 10 * PCPI_LOOK_ALLOCS; i++, number++) {
+		if (pcpi_allocs_inc(&a)) {
+			cr_assert_eq((number + 1) % PCPI_LOOK_ALLOCS, 0);
+			cr_assert_eq(pcpi_allocs(&a), number + 1, "before it is seen to");
+			pcpi_allocs_wrap(&a);
+			pcpi_allocs_wrap(&a); /* as a signal handler may have done */
+			looks++;
+		}
+		cr_assert_eq(pcpi_allocs(&a), number + 1);
+	}
+	cr_expect_eq(looks, 10);
+	for (unsigned n = 1; n < PCPI_LOOK_ALLOCS; n += 97, looks++) {
+		bool look = pcpi_allocs_add(&a, n);
+
+		cr_assert_eq(look, (number + n) / PCPI_LOOK_ALLOCS >
+					   number / PCPI_LOOK_ALLOCS);
+		number += n;
+		cr_assert_eq(pcpi_allocs(&a), number);
+	}
+}
+
+/* Some centuries of hits. */
+Test(pcp, count_of_allocations_does_not_run_over)
+{
+	union pcpi_allocs a = {.word = (UINT64_C(1) << 50) - 1};
+	uint64_t number = pcpi_allocs(&a);
+
+	cr_assert_gt(number, UINT64_C(1) << 61);
+	for (unsigned i = 1; i <= 2 * PCPI_LOOK_ALLOCS; i++) {
+		if (pcpi_allocs_inc(&a))
+			pcpi_allocs_wrap(&a);
+		cr_assert_eq(pcpi_allocs(&a), number + i);
+	}
+}
+
 /* ---- Refill -------------------------------------------------------------- */
 
 Test(pcp, refill_of_empty_cache_pops_in_ascending_order)
