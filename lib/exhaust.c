@@ -161,8 +161,8 @@ bool pcpi_exhaust_grow(struct pcpi_request *req, struct pcpi_zone *z,
 			   false, &grown) != 0) {
 		/* relaxed: as above. */
 		pcpi_store_relaxed(&z->grow_failed_ns, pcpi_sys->clock_ns());
-		/* acquire/release: with nobody; those that were refused together count
-		 * as one. */
+		/* acquire/release: pairs with itself; those that were refused together
+		 * count as one. */
 		(void)pcpi_cas_acq_rel(&z->grow_failures, &failures, failures + 1);
 		return false;
 	}

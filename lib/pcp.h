@@ -121,7 +121,7 @@ PCPI_INLINE void pcpi_allocs_wrap(union pcpi_allocs *a)
 {
 	uint64_t word = pcpi_load_relaxed(&a->word); /* relaxed: counter */
 
-	/* acquire/release: with nobody; a signal handler may have been here. */
+	/* acquire/release: pairs with itself; a signal handler may have been here. */
 	while (word & PCPI_ALLOCS_SIGN &&
 	       !pcpi_cas_acq_rel(&a->word, &word, word + PCPI_ALLOCS_WRAP))
 		;
