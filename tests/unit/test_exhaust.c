@@ -507,6 +507,47 @@ Test(exhaust_nodes, refused_growth_is_tried_ever_more_rarely)
 	heap_end(heap);
 }
 
+#define REFUSED 8u
+
+static pthread_barrier_t together;
+
+/* So slow that all are refused before the first one's refusal is known. */
+static int populate_refused(void *addr, size_t bytes)
+{
+	(void)addr;
+	(void)bytes;
+	usleep(20000);
+	return -ENOMEM;
+}
+
+static void *alloc_refused(void *heap)
+{
+	pthread_barrier_wait(&together);
+	cr_expect_null(pcpa_alloc(heap, 0, PCPA_NODE(0) | PCPA_THISNODE));
+	return NULL;
+}
+
+Test(exhaust_nodes, refusals_together_count_as_one)
+{
+	struct pcpa_heap *heap = heap_make(2 * MIB, 8 * MIB, 0);
+	pthread_t threads[REFUSED];
+	size_t n;
+
+	n = alloc_all(heap, 0, PCPA_NODE(0) | PCPA_THISNODE | PCPA_NOGROW, blocks,
+		      MANY);
+	table.populate = populate_refused;
+	pthread_barrier_init(&together, NULL, REFUSED);
+	for (unsigned i = 0; i < REFUSED; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, alloc_refused, heap), 0);
+	for (unsigned i = 0; i < REFUSED; i++)
+		pthread_join(threads[i], NULL);
+	cr_expect_geq(heap->env.zones[0].grow_failures, 1);
+	cr_expect_leq(heap->env.zones[0].grow_failures, 2, "%u",
+		      heap->env.zones[0].grow_failures);
+	free_all(heap, blocks, n);
+	heap_end(heap);
+}
+
 /* ---- Nothing stays behind ---------------------------------------------------------- */
 
 /* Of 32 blocks the other holds one, has some more in its cache, and is blocked
