@@ -4,16 +4,8 @@
  * lies in a block of a heap.
  *
  * Owns: a heap of fixed size for each pool; what EAL and the pool's list of memory
- * are told of it; which part of a block is the object.  The rest is the library's,
- * of which this sees the public interface only.
- *
- *     block: 2^order pages, aligned to its size
- *     | colour | header | element | trailer | rest |
- *                        ^ object
- *
- * Blocks begin at pages, and without a colour all headers would share one set of
- * the first cache.  The colour is a number of lines that the block's address gives,
- * so that both ways between object and block are arithmetic.
+ * are told of it.  Which part of a block is the object is layout.h's, and the rest
+ * the library's, of which this sees the public interface only.
  *
  *  M1  A block is free, with its object in it, constructed; or taken, which is what
  *      dequeued objects are, and blocks beyond mp->size for ever.  The heap leaves
@@ -34,12 +26,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
-#include <rte_log.h>
 #include <rte_malloc.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
@@ -49,18 +39,14 @@
 #include <pcpalloc/inline.h>
 #include <pcpalloc/stats.h>
 
-RTE_LOG_REGISTER(pcpa_mempool_log, mempool.pcpalloc, NOTICE)
+#include "layout.h"
+#include "say.h"
 
-#define SAY(level, format, ...)                                                \
-	rte_log(RTE_LOG_##level, (uint32_t)pcpa_mempool_log,                   \
-		"pcpalloc: " format "\n", __VA_ARGS__)
+RTE_LOG_REGISTER(pcpa_mempool_log, mempool.pcpalloc, NOTICE)
 
 /* Objects that an enqueue converts at once: what a flush of a lcore's cache of
  * the default size puts is a few of them. */
 #define CHUNK 128u
-
-/* More colours than a page has lines would repeat its sets. */
-#define COLOURS_MAX 64u
 
 /* A heap of fixed size has one for each kind of pages, and some more where these
  * were short. */
@@ -69,11 +55,7 @@ RTE_LOG_REGISTER(pcpa_mempool_log, mempool.pcpalloc, NOTICE)
 struct pool {
 	struct pcpa_heap *heap;
 	uint64_t id; /* unique in the process */
-	bool wide;   /* the processor has AVX2 */
-	uintptr_t offset_mask; /* object_of() */
-	unsigned offset_shift, header_bytes;
-	unsigned order;
-	size_t block_bytes;
+	struct layout layout;
 	unsigned nr_arenas, nr_registered;
 	struct pcpa_arena_info arenas[ARENAS_MAX];
 };
@@ -89,34 +71,6 @@ static __thread struct {
 
 /* ---- Get and put ----------------------------------------------------------- */
 
-static inline void *object_of(const struct pool *p, void *block)
-{
-	uintptr_t colour = ((uintptr_t)block >> p->offset_shift) & p->offset_mask;
-
-	return (char *)block + p->header_bytes + colour;
-}
-
-static __rte_always_inline void objects_of(const struct pool *p, void **blocks,
-					   unsigned n)
-{
-	struct pool layout = {.offset_mask = p->offset_mask,
-			      .offset_shift = p->offset_shift,
-			      .header_bytes = p->header_bytes};
-
-	for (unsigned i = 0; i < n; i++)
-		blocks[i] = object_of(&layout, blocks[i]);
-}
-
-#if defined(__x86_64__)
-static __rte_noinline __attribute__((target("avx2"))) void
-objects_of_wide(const struct pool *p, void **blocks, unsigned n)
-{
-	objects_of(p, blocks, n);
-}
-#else
-#define objects_of_wide objects_of
-#endif
-
 /* M3, and M2: false where this process has none of the pool. */
 static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
 {
@@ -129,7 +83,7 @@ static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
 	}
 	bound.cache = pcpa_cache_self(p->heap);
 	bound.id = p->id;
-	bound.of_pages = p->order == 0 ? p->id : 0;
+	bound.of_pages = p->layout.order == 0 ? p->id : 0;
 	return true;
 }
 
@@ -140,15 +94,12 @@ static int pool_dequeue(struct rte_mempool *mp, void **objects, unsigned n)
 
 	if (unlikely(bound.id != p->id) && !bind(mp))
 		return -ENOTSUP;
-	got = pcpa_cache_alloc_bulk(&bound.cache, p->order, 0, objects, n);
+	got = pcpa_cache_alloc_bulk(&bound.cache, p->layout.order, 0, objects, n);
 	if (unlikely(got < n)) {
-		pcpa_free_bulk_sized(p->heap, p->order, objects, got);
+		pcpa_free_bulk_sized(p->heap, p->layout.order, objects, got);
 		return -ENOBUFS;
 	}
-	if (likely(p->wide))
-		objects_of_wide(p, objects, n);
-	else
-		objects_of(p, objects, n);
+	layout_objects(&p->layout, objects, n);
 	return 0;
 }
 
@@ -163,10 +114,8 @@ static __rte_noinline int enqueue_many(struct rte_mempool *mp,
 	while (n > 0) {
 		unsigned some = RTE_MIN(n, CHUNK);
 
-		for (unsigned i = 0; i < some; i++)
-			blocks[i] = (char *)objects[i] - ((uintptr_t)objects[i] &
-							  (p->block_bytes - 1));
-		pcpa_free_bulk_sized(p->heap, p->order, blocks, some);
+		layout_blocks(&p->layout, objects, blocks, some);
+		pcpa_free_bulk_sized(p->heap, p->layout.order, blocks, some);
 		objects += some;
 		n -= some;
 	}
@@ -192,7 +141,7 @@ static unsigned pool_count(const struct rte_mempool *mp)
 
 	if (!maker || pcpa_stats_read(p->heap, -1, &s))
 		return 0;
-	return (unsigned)((s.managed_pages - s.used_pages) >> p->order);
+	return (unsigned)((s.managed_pages - s.used_pages) >> p->layout.order);
 }
 
 /* ---- Memory ---------------------------------------------------------------- */
@@ -279,7 +228,7 @@ static int blocks_take_back(const struct pool *p)
 	for (unsigned a = 0; a < p->nr_arenas && !err; a++) {
 		char *base = p->arenas[a].base;
 
-		for (size_t at = 0; at < p->arenas[a].bytes; at += p->block_bytes)
+		for (size_t at = 0; at < p->arenas[a].bytes; at += p->layout.block_bytes)
 			if (pcpa_block_order(p->heap, base + at) >= 0)
 				pcpa_free(p->heap, base + at);
 	}
@@ -309,30 +258,6 @@ static void pool_free(struct rte_mempool *mp)
 
 /* ---- A pool begins ------------------------------------------------------------ */
 
-static int layout_set(struct pool *p, const struct rte_mempool *mp)
-{
-	size_t bytes = (size_t)mp->header_size + mp->elt_size + mp->trailer_size;
-	size_t colours;
-
-	p->block_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	while (p->block_bytes < bytes && p->order < PCPA_MAX_ORDER) {
-		p->block_bytes <<= 1;
-		p->order++;
-	}
-	if (p->block_bytes < bytes) {
-		SAY(ERR, "%s: objects of %zu bytes are larger than a block can be, "
-			 "%zu", mp->name, bytes, p->block_bytes);
-		return -EINVAL;
-	}
-	colours = (p->block_bytes - bytes) / RTE_CACHE_LINE_SIZE + 1;
-	colours = rte_align64prevpow2(RTE_MIN(colours, COLOURS_MAX));
-	p->header_bytes = mp->header_size;
-	/* The block's number, times the bytes of a line. */
-	p->offset_shift = rte_log2_u64(p->block_bytes / RTE_CACHE_LINE_SIZE);
-	p->offset_mask = (colours - 1) * RTE_CACHE_LINE_SIZE;
-	return 0;
-}
-
 /* On the node that pool_config names, or else the pool's socket, or the caller's. */
 static int heap_make(struct pool *p, const struct rte_mempool *mp)
 {
@@ -347,14 +272,14 @@ static int heap_make(struct pool *p, const struct rte_mempool *mp)
 	snprintf(node, sizeof(node), "%d", socket);
 	opts.nodes = mp->pool_config ? mp->pool_config : node;
 	opts.flags = PCPA_HEAP_FIXED | PCPA_HEAP_CONTENTS;
-	opts.initial_bytes = mp->size * p->block_bytes;
+	opts.initial_bytes = mp->size * p->layout.block_bytes;
 	err = pcpa_heap_create(&opts, &p->heap);
 	if (err)
 		SAY(ERR, "%s: no heap of %zu MiB on node %s: %s", mp->name,
 		    opts.initial_bytes >> 20, opts.nodes, rte_strerror(-err));
 	else
 		SAY(INFO, "%s: %u objects, a block of %zu bytes each, node %s",
-		    mp->name, mp->size, p->block_bytes, opts.nodes);
+		    mp->name, mp->size, p->layout.block_bytes, opts.nodes);
 	return err;
 }
 
@@ -372,11 +297,8 @@ static int pool_alloc(struct rte_mempool *mp)
 		return -ENOMEM;
 	maker = true;
 	p->id = ++last_id;
-#if defined(__x86_64__)
-	p->wide = __builtin_cpu_supports("avx2");
-#endif
 	mp->pool_data = p;
-	err = layout_set(p, mp);
+	err = layout_fill(&p->layout, mp);
 	if (!err)
 		err = heap_make(p, mp);
 	if (!err)
@@ -431,9 +353,9 @@ static unsigned arena_fill(struct rte_mempool *mp,
 	char *start = arena->base; /* of the page */
 	unsigned n = 0;
 
-	for (at = 0; at < arena->bytes && n < max; at += p->block_bytes, n++) {
+	for (at = 0; at < arena->bytes && n < max; at += p->layout.block_bytes, n++) {
 		char *block = (char *)arena->base + at;
-		char *object = object_of(p, block);
+		char *object = layout_object(&p->layout, block);
 
 		if (at % page == 0) {
 			start = block;
@@ -450,8 +372,8 @@ static void blocks_free(const struct pool *p, unsigned n)
 		char *base = p->arenas[a].base;
 		size_t at = 0;
 
-		for (; at < p->arenas[a].bytes && n > 0; at += p->block_bytes, n--)
-			pcpa_free_sized(p->heap, base + at, p->order);
+		for (; at < p->arenas[a].bytes && n > 0; at += p->layout.block_bytes, n--)
+			pcpa_free_sized(p->heap, base + at, p->layout.order);
 	}
 }
 
@@ -466,7 +388,7 @@ static int pool_populate(struct rte_mempool *mp, unsigned max, void *memory,
 
 	(void)memory, (void)iova, (void)bytes;
 	do
-		got = pcpa_alloc_bulk(p->heap, p->order, 0, blocks, CHUNK);
+		got = pcpa_alloc_bulk(p->heap, p->layout.order, 0, blocks, CHUNK);
 	while (got == CHUNK);
 	for (unsigned a = 0; a < p->nr_arenas; a++) {
 		if (arena_list(mp, &p->arenas[a]))
