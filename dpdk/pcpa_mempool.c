@@ -3,17 +3,14 @@
  * pcpa_mempool.c - a mempool handler for DPDK, "pcpalloc": each object of a pool
  * lies in a block of a heap.
  *
- * Owns: a heap of fixed size for each pool; what EAL and the pool's list of memory
- * are told of it; which part of a block is the object.  The rest is the library's,
- * of which this sees the public interface only.
+ * Owns: who has a pool's blocks, and a thread's handle of its cache.  What blocks
+ * lie in is pool_memory.h's, where in a block the object is layout.h's, and the rest
+ * the library's, of which all of this sees the public interface only.
  *
- *     block: 2^order pages, aligned to its size
- *     | colour | header | element | trailer | rest |
- *                        ^ object
- *
- * Blocks begin at pages, and without a colour all headers would share one set of
- * the first cache.  The colour is a number of lines that the block's address gives,
- * so that both ways between object and block are arithmetic.
+ *   alloc      memory, all blocks taken
+ *   populate   in mp->size blocks an object constructed, and these freed
+ *   dequeue    blocks -> objects
+ *   enqueue    objects -> blocks
  *
  *  M1  A block is free, with its object in it, constructed; or taken, which is what
  *      dequeued objects are, and blocks beyond mp->size for ever.  The heap leaves
@@ -32,50 +29,28 @@
  */
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_lcore.h>
-#include <rte_log.h>
 #include <rte_malloc.h>
-#include <rte_memory.h>
 #include <rte_mempool.h>
-#include <rte_vfio.h>
-#include <unistd.h>
 
 #include <pcpalloc/inline.h>
-#include <pcpalloc/stats.h>
+
+#include "layout.h"
+#include "pool_memory.h"
+#include "say.h"
 
 RTE_LOG_REGISTER(pcpa_mempool_log, mempool.pcpalloc, NOTICE)
-
-#define SAY(level, format, ...)                                                \
-	rte_log(RTE_LOG_##level, (uint32_t)pcpa_mempool_log,                   \
-		"pcpalloc: " format "\n", __VA_ARGS__)
 
 /* Objects that an enqueue converts at once: what a flush of a lcore's cache of
  * the default size puts is a few of them. */
 #define CHUNK 128u
 
-/* More colours than a page has lines would repeat its sets. */
-#define COLOURS_MAX 64u
-
-/* A heap of fixed size has one for each kind of pages, and some more where these
- * were short. */
-#define ARENAS_MAX 64u
-
 struct pool {
-	struct pcpa_heap *heap;
+	struct pool_memory memory;
+	struct layout layout;
 	uint64_t id; /* unique in the process */
-	bool wide;   /* the processor has AVX2 */
-	uintptr_t offset_mask; /* object_of() */
-	unsigned offset_shift, header_bytes;
-	unsigned order;
-	size_t block_bytes;
-	unsigned nr_arenas, nr_registered;
-	struct pcpa_arena_info arenas[ARENAS_MAX];
 };
 
 static bool maker; /* M2 */
@@ -89,34 +64,6 @@ static __thread struct {
 
 /* ---- Get and put ----------------------------------------------------------- */
 
-static inline void *object_of(const struct pool *p, void *block)
-{
-	uintptr_t colour = ((uintptr_t)block >> p->offset_shift) & p->offset_mask;
-
-	return (char *)block + p->header_bytes + colour;
-}
-
-static __rte_always_inline void objects_of(const struct pool *p, void **blocks,
-					   unsigned n)
-{
-	struct pool layout = {.offset_mask = p->offset_mask,
-			      .offset_shift = p->offset_shift,
-			      .header_bytes = p->header_bytes};
-
-	for (unsigned i = 0; i < n; i++)
-		blocks[i] = object_of(&layout, blocks[i]);
-}
-
-#if defined(__x86_64__)
-static __rte_noinline __attribute__((target("avx2"))) void
-objects_of_wide(const struct pool *p, void **blocks, unsigned n)
-{
-	objects_of(p, blocks, n);
-}
-#else
-#define objects_of_wide objects_of
-#endif
-
 /* M3, and M2: false where this process has none of the pool. */
 static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
 {
@@ -127,9 +74,9 @@ static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
 			 "secondary one", mp->name);
 		return false;
 	}
-	bound.cache = pcpa_cache_self(p->heap);
+	bound.cache = pcpa_cache_self(p->memory.heap);
 	bound.id = p->id;
-	bound.of_pages = p->order == 0 ? p->id : 0;
+	bound.of_pages = p->layout.order == 0 ? p->id : 0;
 	return true;
 }
 
@@ -140,15 +87,12 @@ static int pool_dequeue(struct rte_mempool *mp, void **objects, unsigned n)
 
 	if (unlikely(bound.id != p->id) && !bind(mp))
 		return -ENOTSUP;
-	got = pcpa_cache_alloc_bulk(&bound.cache, p->order, 0, objects, n);
+	got = pcpa_cache_alloc_bulk(&bound.cache, p->layout.order, 0, objects, n);
 	if (unlikely(got < n)) {
-		pcpa_free_bulk_sized(p->heap, p->order, objects, got);
+		pcpa_free_bulk_sized(p->memory.heap, p->layout.order, objects, got);
 		return -ENOBUFS;
 	}
-	if (likely(p->wide))
-		objects_of_wide(p, objects, n);
-	else
-		objects_of(p, objects, n);
+	layout_objects(&p->layout, objects, n);
 	return 0;
 }
 
@@ -163,10 +107,8 @@ static __rte_noinline int enqueue_many(struct rte_mempool *mp,
 	while (n > 0) {
 		unsigned some = RTE_MIN(n, CHUNK);
 
-		for (unsigned i = 0; i < some; i++)
-			blocks[i] = (char *)objects[i] - ((uintptr_t)objects[i] &
-							  (p->block_bytes - 1));
-		pcpa_free_bulk_sized(p->heap, p->order, blocks, some);
+		layout_blocks(&p->layout, objects, blocks, some);
+		pcpa_free_bulk_sized(p->memory.heap, p->layout.order, blocks, some);
 		objects += some;
 		n -= some;
 	}
@@ -188,174 +130,23 @@ static int pool_enqueue(struct rte_mempool *mp, void *const *objects, unsigned n
 static unsigned pool_count(const struct rte_mempool *mp)
 {
 	const struct pool *p = mp->pool_data;
-	struct pcpa_stats s = PCPA_STATS_INIT;
 
-	if (!maker || pcpa_stats_read(p->heap, -1, &s))
+	if (!maker)
 		return 0;
-	return (unsigned)((s.managed_pages - s.used_pages) >> p->order);
+	return (unsigned)(pool_memory_free_pages(&p->memory) >> p->layout.order);
 }
 
-/* ---- Memory ---------------------------------------------------------------- */
-
-static int arena_note(const struct pcpa_arena_info *arena, void *arg)
-{
-	struct pool *p = arg;
-
-	if (p->nr_arenas == ARENAS_MAX)
-		return -ENOSPC;
-	p->arenas[p->nr_arenas++] = *arena;
-	return 0;
-}
-
-/* Pages that stay where they are while they are mapped. */
-static size_t page_bytes(const struct pcpa_arena_info *arena)
-{
-	return arena->backing == PCPA_BACKING_HUGETLB ? arena->page_bytes
-						      : (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static bool iovas_are_addresses(void)
-{
-	return rte_eal_iova_mode() == RTE_IOVA_VA;
-}
-
-/* Devices behind an IOMMU see what is mapped for them. */
-static void arena_map(const struct rte_mempool *mp,
-		      const struct pcpa_arena_info *arena, bool map)
-{
-	size_t bytes = iovas_are_addresses() ? arena->bytes : page_bytes(arena);
-
-	if (!rte_vfio_is_enabled("vfio") || rte_vfio_noiommu_is_enabled() == 1)
-		return;
-	for (size_t at = 0; at < arena->bytes; at += bytes) {
-		char *va = (char *)arena->base + at;
-		rte_iova_t iova = rte_mem_virt2iova(va);
-		int err = map ? rte_vfio_container_dma_map(
-					RTE_VFIO_DEFAULT_CONTAINER_FD,
-					(uintptr_t)va, iova, bytes)
-			      : rte_vfio_container_dma_unmap(
-					RTE_VFIO_DEFAULT_CONTAINER_FD,
-					(uintptr_t)va, iova, bytes);
-
-		if (err && map)
-			SAY(WARNING, "%s: not mapped for VFIO: %s", mp->name,
-			    rte_strerror(rte_errno));
-	}
-}
-
-static int arena_register(const struct rte_mempool *mp,
-			  const struct pcpa_arena_info *arena)
-{
-	size_t page = page_bytes(arena), n = arena->bytes / page;
-	rte_iova_t *iovas = calloc(n, sizeof(*iovas));
-	int err = iovas ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < n && !err; i++) {
-		iovas[i] = rte_mem_virt2iova((char *)arena->base + i * page);
-		if (iovas[i] == RTE_BAD_IOVA ||
-		    (!iovas_are_addresses() &&
-		     arena->backing != PCPA_BACKING_HUGETLB))
-			err = -ENOTSUP;
-	}
-	if (err == -ENOTSUP)
-		SAY(ERR, "%s: %zu KiB have no physical addresses, which are known of "
-			 "hugetlb pages only: reserve more of these, or add "
-			 "--iova-mode=va", mp->name, arena->bytes >> 10);
-	else if (!err && rte_extmem_register(arena->base, arena->bytes, iovas,
-					     (unsigned)n, page)) {
-		err = -rte_errno;
-		SAY(ERR, "%s: EAL takes no more memory: %s", mp->name,
-		    rte_strerror(rte_errno));
-	}
-	free(iovas);
-	return err;
-}
-
-/* Every block that is in use, by whatever, so that the heap may go. */
-static int blocks_take_back(const struct pool *p)
-{
-	int err = pcpa_heap_drain(p->heap);
-
-	for (unsigned a = 0; a < p->nr_arenas && !err; a++) {
-		char *base = p->arenas[a].base;
-
-		for (size_t at = 0; at < p->arenas[a].bytes; at += p->block_bytes)
-			if (pcpa_block_order(p->heap, base + at) >= 0)
-				pcpa_free(p->heap, base + at);
-	}
-	return err ? err : pcpa_heap_destroy(p->heap);
-}
+/* ---- A pool begins and ends --------------------------------------------------- */
 
 static void pool_free(struct rte_mempool *mp)
 {
 	struct pool *p = mp->pool_data;
-	int err;
 
 	if (!maker || !p)
 		return;
-	while (p->nr_registered > 0) {
-		const struct pcpa_arena_info *a = &p->arenas[--p->nr_registered];
-
-		arena_map(mp, a, false);
-		rte_extmem_unregister(a->base, a->bytes);
-	}
-	err = p->heap ? blocks_take_back(p) : 0;
-	if (err)
-		SAY(ERR, "%s: its memory stays, a thread is inside of it: %s",
-		    mp->name, rte_strerror(-err));
+	pool_memory_end(&p->memory, mp->name);
 	rte_free(p);
 	mp->pool_data = NULL;
-}
-
-/* ---- A pool begins ------------------------------------------------------------ */
-
-static int layout_set(struct pool *p, const struct rte_mempool *mp)
-{
-	size_t bytes = (size_t)mp->header_size + mp->elt_size + mp->trailer_size;
-	size_t colours;
-
-	p->block_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	while (p->block_bytes < bytes && p->order < PCPA_MAX_ORDER) {
-		p->block_bytes <<= 1;
-		p->order++;
-	}
-	if (p->block_bytes < bytes) {
-		SAY(ERR, "%s: objects of %zu bytes are larger than a block can be, "
-			 "%zu", mp->name, bytes, p->block_bytes);
-		return -EINVAL;
-	}
-	colours = (p->block_bytes - bytes) / RTE_CACHE_LINE_SIZE + 1;
-	colours = rte_align64prevpow2(RTE_MIN(colours, COLOURS_MAX));
-	p->header_bytes = mp->header_size;
-	/* The block's number, times the bytes of a line. */
-	p->offset_shift = rte_log2_u64(p->block_bytes / RTE_CACHE_LINE_SIZE);
-	p->offset_mask = (colours - 1) * RTE_CACHE_LINE_SIZE;
-	return 0;
-}
-
-/* On the node that pool_config names, or else the pool's socket, or the caller's. */
-static int heap_make(struct pool *p, const struct rte_mempool *mp)
-{
-	struct pcpa_heap_options opts = PCPA_HEAP_OPTIONS_INIT;
-	int socket = mp->socket_id, err;
-	char node[16];
-
-	if (socket == SOCKET_ID_ANY)
-		socket = rte_socket_id() == (unsigned)SOCKET_ID_ANY
-				 ? rte_socket_id_by_idx(0)
-				 : (int)rte_socket_id();
-	snprintf(node, sizeof(node), "%d", socket);
-	opts.nodes = mp->pool_config ? mp->pool_config : node;
-	opts.flags = PCPA_HEAP_FIXED | PCPA_HEAP_CONTENTS;
-	opts.initial_bytes = mp->size * p->block_bytes;
-	err = pcpa_heap_create(&opts, &p->heap);
-	if (err)
-		SAY(ERR, "%s: no heap of %zu MiB on node %s: %s", mp->name,
-		    opts.initial_bytes >> 20, opts.nodes, rte_strerror(-err));
-	else
-		SAY(INFO, "%s: %u objects, a block of %zu bytes each, node %s",
-		    mp->name, mp->size, p->block_bytes, opts.nodes);
-	return err;
 }
 
 static int pool_alloc(struct rte_mempool *mp)
@@ -370,27 +161,17 @@ static int pool_alloc(struct rte_mempool *mp)
 	p = rte_zmalloc("pcpalloc", sizeof(*p), 0);
 	if (!p)
 		return -ENOMEM;
-	maker = true;
-	p->id = ++last_id;
-#if defined(__x86_64__)
-	p->wide = __builtin_cpu_supports("avx2");
-#endif
-	mp->pool_data = p;
-	err = layout_set(p, mp);
+	err = layout_fill(&p->layout, mp);
 	if (!err)
-		err = heap_make(p, mp);
-	if (!err)
-		err = pcpa_for_each_arena(p->heap, arena_note, p);
-	for (unsigned a = 0; !err && a < p->nr_arenas; a++) {
-		err = arena_register(mp, &p->arenas[a]);
-		if (!err) {
-			p->nr_registered++;
-			arena_map(mp, &p->arenas[a], true);
-		}
+		err = pool_memory_make(&p->memory, mp, p->layout.order);
+	if (err) {
+		rte_free(p);
+		return err;
 	}
-	if (err)
-		pool_free(mp);
-	return err;
+	p->id = ++last_id;
+	mp->pool_data = p;
+	maker = true;
+	return 0;
 }
 
 /* EAL's own memory is not used, but asked for. */
@@ -404,76 +185,22 @@ static ssize_t pool_mem_size(const struct rte_mempool *mp, uint32_t n,
 	return RTE_CACHE_LINE_SIZE;
 }
 
-/* rte_mempool frees it. */
-static int arena_list(struct rte_mempool *mp, const struct pcpa_arena_info *arena)
-{
-	struct rte_mempool_memhdr *m = rte_zmalloc("pcpalloc", sizeof(*m), 0);
-
-	if (!m)
-		return -ENOMEM;
-	m->mp = mp;
-	m->addr = arena->base;
-	m->len = arena->bytes;
-	m->iova = iovas_are_addresses() ? (uintptr_t)m->addr : RTE_BAD_IOVA;
-	STAILQ_INSERT_TAIL(&mp->mem_list, m, next);
-	mp->nb_mem_chunks++;
-	return 0;
-}
-
-/* Constructs objects in the arena's blocks, all of which are taken. */
-static unsigned arena_fill(struct rte_mempool *mp,
-			   const struct pcpa_arena_info *arena, unsigned max,
-			   rte_mempool_populate_obj_cb_t *construct, void *arg)
-{
-	const struct pool *p = mp->pool_data;
-	size_t page = page_bytes(arena), at;
-	rte_iova_t iova = RTE_BAD_IOVA;
-	char *start = arena->base; /* of the page */
-	unsigned n = 0;
-
-	for (at = 0; at < arena->bytes && n < max; at += p->block_bytes, n++) {
-		char *block = (char *)arena->base + at;
-		char *object = object_of(p, block);
-
-		if (at % page == 0) {
-			start = block;
-			iova = rte_mem_virt2iova(start);
-		}
-		construct(mp, arg, object, iova + (rte_iova_t)(object - start));
-	}
-	return n;
-}
-
-static void blocks_free(const struct pool *p, unsigned n)
-{
-	for (unsigned a = 0; a < p->nr_arenas; a++) {
-		char *base = p->arenas[a].base;
-		size_t at = 0;
-
-		for (; at < p->arenas[a].bytes && n > 0; at += p->block_bytes, n--)
-			pcpa_free_sized(p->heap, base + at, p->order);
-	}
-}
-
 static int pool_populate(struct rte_mempool *mp, unsigned max, void *memory,
 			 rte_iova_t iova, size_t bytes,
 			 rte_mempool_populate_obj_cb_t *construct, void *arg)
 {
 	const struct pool *p = mp->pool_data;
-	void *blocks[CHUNK];
-	unsigned n = 0;
-	size_t got;
+	unsigned n;
 
 	(void)memory, (void)iova, (void)bytes;
-	do
-		got = pcpa_alloc_bulk(p->heap, p->order, 0, blocks, CHUNK);
-	while (got == CHUNK);
-	for (unsigned a = 0; a < p->nr_arenas; a++) {
-		if (arena_list(mp, &p->arenas[a]))
-			return -ENOMEM;
-		n += arena_fill(mp, &p->arenas[a], max - n, construct, arg);
+	if (pool_memory_list(&p->memory, mp))
+		return -ENOMEM;
+	for (n = 0; n < max && n < p->memory.nr_blocks; n++) {
+		void *object = layout_object(&p->layout, p->memory.blocks[n]);
+
+		construct(mp, arg, object, pool_memory_iova(object));
+		pcpa_free_sized(p->memory.heap, p->memory.blocks[n], p->layout.order);
 	}
-	blocks_free(p, n);
 	return (int)n;
 }
 

@@ -5,9 +5,9 @@
  *
  *     handler CASE PLUGIN
  *
- * Needs neither huge pages nor privileges (--no-huge).  Two functions of EAL's are
+ * Needs neither huge pages nor privileges (--no-huge).  Some functions of EAL's are
  * replaced by ones of this program, which the plugin finds first: whether it is a
- * secondary process, and what VFIO is asked to map.
+ * secondary process, which addresses devices see, and what VFIO is asked to map.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -45,12 +45,23 @@ static char said[1 << 16];
 
 #define REPLACED __attribute__((visibility("default")))
 
-static bool secondary, vfio;
+static bool secondary, vfio, physical;
 static uint64_t mapped_bytes, unmapped_bytes;
 
 REPLACED enum rte_proc_type_t rte_eal_process_type(void)
 {
 	return secondary ? RTE_PROC_SECONDARY : RTE_PROC_PRIMARY;
+}
+
+REPLACED enum rte_iova_mode rte_eal_iova_mode(void)
+{
+	return physical ? RTE_IOVA_PA : RTE_IOVA_VA;
+}
+
+/* EAL's own doesn't tell without huge pages. */
+REPLACED rte_iova_t rte_mem_virt2iova(const void *at)
+{
+	return (uintptr_t)at;
 }
 
 REPLACED int rte_vfio_is_enabled(const char *name)
@@ -556,6 +567,63 @@ static void case_vfio(void)
 	expect(unmapped_bytes == mapped_bytes, "unmapped");
 }
 
+static void in_hugetlb(struct rte_mempool *mp)
+{
+	void *object;
+
+	expect(rte_mempool_get(mp, &object) == 0 &&
+	       rte_mem_virt2memseg_list(object)->page_sz >
+		       (uint64_t)sysconf(_SC_PAGESIZE), "it is in hugetlb pages");
+	puts("skipped: pools are in hugetlb pages here");
+	exit(77);
+}
+
+/* What is no hugetlb page has no physical address. */
+static void case_physical(void)
+{
+	struct rte_mempool *mp;
+	unsigned long before;
+
+	eal_begin(plugin);
+	rte_mempool_free(pool_make("virtual", 100, 64, 0));
+	before = rss_pages();
+	physical = true;
+	for (unsigned i = 0; i < 20; i++) {
+		mp = pool_try("physical", 100, 64, 0, NULL);
+		if (mp)
+			in_hugetlb(mp);
+	}
+	said_has("KiB have no physical addresses, which are known of hugetlb pages "
+		 "only: reserve more of these, or add --iova-mode=va");
+	expect(rss_pages() < before + 10 * 100, "the memory went");
+	physical = false;
+	rte_mempool_free(pool_make("virtual", 100, 64, 0));
+}
+
+/* More pools than EAL has places for memory: one that goes makes room for one. */
+static void case_table(void)
+{
+	struct rte_mempool *mps[RTE_MAX_MEMSEG_LISTS];
+	char name[16];
+	unsigned n;
+
+	eal_begin(plugin);
+	for (n = 0; n < RTE_DIM(mps); n++) {
+		snprintf(name, sizeof(name), "table%u", n);
+		mps[n] = pool_try(name, 10, 64, 0, NULL);
+		if (!mps[n])
+			break;
+	}
+	expect(n > 50 && n < RTE_DIM(mps), "EAL has some places");
+	said_has("EAL takes no more memory: No space left on device");
+	rte_mempool_free(mps[--n]);
+	mps[n] = pool_make("last", 10, 64, 0);
+	expect(pool_try("beyond", 10, 64, 0, NULL) == NULL, "and no other");
+	do
+		rte_mempool_free(mps[n]);
+	while (n-- > 0);
+}
+
 /* Two nodes that are made up; EAL knows of one. */
 static void case_nodes(void)
 {
@@ -614,6 +682,7 @@ static const struct {
 	{"full", case_full},	   {"secondary", case_secondary},
 	{"vfio", case_vfio},	   {"nodes", case_nodes},
 	{"large", case_large},	   {"checks", case_checks},
+	{"table", case_table},	   {"physical", case_physical},
 };
 
 int main(int argc, char **argv)
