@@ -15,7 +15,7 @@
  * will have, where it had not before that one.  Else the slots are in its own cache.
  *
  * A wrong guess costs the fetching of lines that nobody needed, and whose owner has to
- * ask for them again: so there is none where the depot had nothing.
+ * ask for them again: so there is none where the depot had nothing, or refused.
  * Concurrency: the cache's owner.  Proved by tests/unit/test_depot.c.
  */
 #ifndef PCPI_DEPOT_GUESS_H
@@ -91,12 +91,17 @@ PCPI_INLINE void pcpi_depot_guess_got(struct pcpi_depot_guess *g,
 		g->get = pcpi_depot_slots(d, head + batch - n, n);
 }
 
-/* After a put of n blocks. */
+/* After a put of n blocks; 0: it was refused. */
 PCPI_INLINE void pcpi_depot_guess_given(struct pcpi_depot_guess *g,
 					const struct pcpi_depot *d, uint32_t n)
 {
 	/* relaxed: a guess. */
-	g->put = pcpi_depot_slots(d, pcpi_load_relaxed(&d->ring.head) - n, n);
+	uint32_t head = pcpi_load_relaxed(&d->ring.head);
+
+	if (n == 0)
+		g->put.nr = 0;
+	else
+		g->put = pcpi_depot_slots(d, head - n, n);
 }
 
 #endif
