@@ -53,16 +53,6 @@ static uint64_t text_hash(const char *text)
 	return hash;
 }
 
-static bool list_has(const char *text, unsigned number)
-{
-	struct pcpi_node_range r;
-
-	while (pcpi_nodeset_next(&text, &r) > 0)
-		if (number >= r.first && number <= r.last)
-			return true;
-	return false;
-}
-
 /* Position of the node of a CPU that the topology doesn't know, or -1. */
 static PCPI_NOINLINE int late_position(const struct pcpi_topo *topo,
 				       unsigned cpu)
@@ -73,7 +63,7 @@ static PCPI_NOINLINE int late_position(const struct pcpi_topo *topo,
 		snprintf(path, sizeof(path),
 			 "/sys/devices/system/node/node%u/cpulist",
 			 topo->nodes[pos].os_index);
-		if (list_read(path, text) && list_has(text, cpu))
+		if (list_read(path, text) && pcpi_nodeset_has(text, cpu))
 			return (int)pos;
 	}
 	return -1;

@@ -15,7 +15,7 @@
  * will have, where it had not before that one.  Else the slots are in its own cache.
  *
  * A wrong guess costs the fetching of lines that nobody needed, and whose owner has to
- * ask for them again: so there is none where the depot had nothing.
+ * ask for them again: so there is none where the depot had nothing, or refused.
  * Concurrency: the cache's owner.  Proved by tests/unit/test_depot.c.
  */
 #ifndef PCPI_DEPOT_GUESS_H
@@ -36,26 +36,32 @@ struct pcpi_depot_guess {
 
 #define PCPI_SLOTS_PER_LINE ((uint32_t)(PCPI_CACHELINE / sizeof(uint32_t)))
 
-/* Before a get, the earlier the better. */
-PCPI_INLINE void pcpi_depot_expect_get(const struct pcpi_depot *d,
-				       const struct pcpi_depot_guess *g)
+/* The depot's line and these slots', to be read or to be written. */
+PCPI_INLINE void pcpi_depot_fetch(const struct pcpi_depot *d,
+				  const struct pcpi_depot_slots *s, bool write)
 {
 	uint32_t i;
 
 	pcpi_depot_expect(d);
-	for (i = 0; i < g->get.nr; i += PCPI_SLOTS_PER_LINE)
-		__builtin_prefetch(g->get.at + i);
+	for (i = 0; i < s->nr; i += PCPI_SLOTS_PER_LINE)
+		if (write)
+			pcpi_prefetch_write(s->at + i);
+		else
+			__builtin_prefetch(s->at + i);
+}
+
+/* Before a get, the earlier the better. */
+PCPI_INLINE void pcpi_depot_expect_get(const struct pcpi_depot *d,
+				       const struct pcpi_depot_guess *g)
+{
+	pcpi_depot_fetch(d, &g->get, false);
 }
 
 /* Before a put. */
 PCPI_INLINE void pcpi_depot_expect_put(const struct pcpi_depot *d,
 				       const struct pcpi_depot_guess *g)
 {
-	uint32_t i;
-
-	pcpi_depot_expect(d);
-	for (i = 0; i < g->put.nr; i += PCPI_SLOTS_PER_LINE)
-		pcpi_prefetch_write(g->put.at + i);
+	pcpi_depot_fetch(d, &g->put, true);
 }
 
 /* n slots from index `from` on, as far as the ring's edge. */
@@ -85,12 +91,17 @@ PCPI_INLINE void pcpi_depot_guess_got(struct pcpi_depot_guess *g,
 		g->get = pcpi_depot_slots(d, head + batch - n, n);
 }
 
-/* After a put of n blocks. */
+/* After a put of n blocks; 0: it was refused. */
 PCPI_INLINE void pcpi_depot_guess_given(struct pcpi_depot_guess *g,
 					const struct pcpi_depot *d, uint32_t n)
 {
 	/* relaxed: a guess. */
-	g->put = pcpi_depot_slots(d, pcpi_load_relaxed(&d->ring.head) - n, n);
+	uint32_t head = pcpi_load_relaxed(&d->ring.head);
+
+	if (n == 0)
+		g->put.nr = 0;
+	else
+		g->put = pcpi_depot_slots(d, head - n, n);
 }
 
 #endif

@@ -148,8 +148,9 @@ struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 				     struct pcpi_zone *zone);
 
 /* In each call that is no hit and may wait, TH5: where the caller has moved to
- * another node, its hits are of that one from now on, and the old cache is flushed. */
-void pcpi_thread_look(struct pcpa_heap *heap);
+ * another node, its hits are of that one from now on, and the old cache is flushed.
+ * Returns the zone of where it is. */
+struct pcpi_zone *pcpi_thread_look(struct pcpa_heap *heap);
 
 /* The calling thread's blocks to the depots. */
 void pcpi_thread_flush(struct pcpa_heap *heap);

@@ -85,3 +85,13 @@ int pcpi_nodeset_check(const char *list, size_t *at)
 	*at = (size_t)(cursor - list);
 	return -EINVAL;
 }
+
+bool pcpi_nodeset_has(const char *list, unsigned number)
+{
+	struct pcpi_node_range r;
+
+	while (pcpi_nodeset_next(&list, &r) > 0)
+		if (number >= r.first && number <= r.last)
+			return true;
+	return false;
+}

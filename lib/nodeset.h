@@ -45,4 +45,7 @@ int pcpi_nodeset_next(const char **cursor, struct pcpi_node_range *out);
  */
 int pcpi_nodeset_check(const char *list, size_t *at);
 
+/* Whether a number is in a list that pcpi_nodeset_check() has accepted. */
+bool pcpi_nodeset_has(const char *list, unsigned number);
+
 #endif

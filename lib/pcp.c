@@ -115,10 +115,10 @@ static void batch_return(struct pcpi_cache *c, unsigned order,
 	bool in = pcpi_blocks_return(c->zone, order, pfns, n);
 	unsigned o;
 
-	if (in) {
+	pcpi_depot_guess_given(&c->guess[order], &c->zone->depots[order],
+			       in ? n : 0);
+	if (in)
 		pcpi_counter_add(&c->depot_puts, 1);
-		pcpi_depot_guess_given(&c->guess[order], &c->zone->depots[order], n);
-	}
 	if (in && c->depot_puts % SURPLUS_EVERY != 0)
 		return;
 	/* All orders: whose turn it is may follow the same pattern, and what keeps

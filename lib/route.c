@@ -265,13 +265,13 @@ bool pcpi_route_at_once(struct pcpa_heap *heap, unsigned order, uint32_t *pfn)
 	if (!pcpi_tune_is_taker(c, order))
 		return false;
 	pcpi_cache_expect_refill(c, order);
-	pcpi_thread_look(heap);
+	if (pcpi_thread_look(heap) != c->zone)
+		return false;
 	pcpi_deferred_look(&heap->env);
 	/* relaxed: what comes just now is for the next refill. */
 	if (pcpi_hot_cache(&heap->hot) != c ||
 	    pcpi_load_relaxed(&c->claim) != PCPI_CLAIM_NONE ||
 	    pcpi_zone_lacks_reserve(c->zone) ||
-	    pcpi_heap_local_zone(heap) != c->zone ||
 	    pcpi_cache_refill_at_once(c, order, pfn, 1) == 0)
 		return false;
 	pcpi_heap_tick_poll(heap);

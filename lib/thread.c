@@ -305,13 +305,13 @@ static void entry_clear(struct thread_record *of, const struct pcpa_heap *heap)
 		pcpi_store_relaxed(&entry->heap, NULL);
 }
 
-/* The thread's cache of the node where it is, which becomes the entry's. */
+/* The thread's cache of the zone where it is, which becomes the entry's. */
 static struct pcpi_cache *home_move(struct pcpa_heap *heap,
+				    struct pcpi_zone *here,
 				    struct thread_record *self,
 				    struct pcpi_cache *root)
 {
-	struct pcpi_cache *c =
-		peer_get(heap, pcpi_heap_local_zone(heap), self, root);
+	struct pcpi_cache *c = peer_get(heap, here, self, root);
 
 	if (c)
 		entry_set(self, heap, c);
@@ -331,7 +331,8 @@ struct pcpi_cache *pcpi_thread_cache(struct pcpa_heap *heap,
 		return NULL;
 	self->making = true;
 	if (!c)
-		c = home_move(heap, self, registry_find(heap, self));
+		c = home_move(heap, pcpi_heap_local_zone(heap), self,
+			      registry_find(heap, self));
 	if (c && zone && c->zone != zone)
 		c = peer_get(heap, zone, self, c->root);
 	self->making = false;
@@ -351,30 +352,30 @@ static void outboxes_send(struct pcpi_cache *c)
 	pcpi_cache_outboxes_flush(c);
 }
 
-void pcpi_thread_look(struct pcpa_heap *heap)
+struct pcpi_zone *pcpi_thread_look(struct pcpa_heap *heap)
 {
 	struct thread_record *self;
 	struct pcpi_cache *root, *left, *c;
+	struct pcpi_zone *here;
 
 	root = heap->nr_zones > 1 ? root_find(heap) : NULL;
 	left = root ? root->home : NULL;
 	self = left ? record_self() : NULL;
 	if (!self || self->making)
-		return;
+		return pcpi_heap_local_zone(heap);
 	pcpi_cache_where_answer(left);
 	pcpi_cache_settle(root);
 	outboxes_send(left);
-	if (left->zone == pcpi_heap_local_zone(heap)) {
-		pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
-		return;
+	here = pcpi_heap_local_zone(heap);
+	if (left->zone != here) {
+		self->making = true;
+		c = home_move(heap, here, self, root);
+		self->making = false;
+		if (c)
+			pcpi_cache_flush_whole(left);
 	}
-	self->making = true;
-	c = home_move(heap, self, root);
-	self->making = false;
-	if (!c || c == left)
-		return;
-	pcpi_cache_flush_whole(left);
 	pcpi_watch_zones(&heap->env.watch, heap->env.zones, heap->nr_zones);
+	return here;
 }
 
 /* A cache that isn't a heap's, as in the lower layers' tests, has no home. */

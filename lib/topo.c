@@ -211,17 +211,6 @@ static int check_list(const struct pcpi_topo *topo, const char *list,
 	return 0;
 }
 
-/* Requires a list that check_list() has accepted. */
-static bool is_named(const char *list, unsigned os)
-{
-	struct pcpi_node_range r;
-
-	while (pcpi_nodeset_next(&list, &r) > 0)
-		if (os >= r.first && os <= r.last)
-			return true;
-	return false;
-}
-
 int pcpi_topo_select(const struct pcpi_topo *topo, const char *list,
 		     unsigned *out, unsigned *nr, struct pcpi_topo_error *err)
 {
@@ -231,7 +220,7 @@ int pcpi_topo_select(const struct pcpi_topo *topo, const char *list,
 	if (rc != 0)
 		return rc;
 	for (unsigned pos = 0; pos < topo->nr_nodes; pos++)
-		if (list ? is_named(list, topo->nodes[pos].os_index)
+		if (list ? pcpi_nodeset_has(list, topo->nodes[pos].os_index)
 			 : has_memory(topo, pos))
 			out[n++] = pos;
 	if (n == 0)

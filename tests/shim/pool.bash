@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The kernel's pool of huge pages, for scripts that need it with many, few or no pages.
-# Whoever sources this calls pool_restore at its end.
+# Whoever sources this calls pool_restore at its end.  One of them, or of tests/sys, runs
+# at a time, whoever started it (tests/support/hugepool.h): what another has set for the
+# moment isn't what to put back.
 pool=/sys/kernel/mm/hugepages/hugepages-2048kB
+if [ -r $pool/nr_hugepages ]; then
+	exec {pool_lock}<$pool/nr_hugepages
+	flock "$pool_lock" # held until the end
+fi
 pool_before=$(cat $pool/nr_hugepages 2>/dev/null)
 
 pool_free() {

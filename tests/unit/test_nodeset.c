@@ -93,6 +93,15 @@ Test(nodeset, refused_range_leaves_out_untouched)
 	cr_assert_eq(r.last, 12);
 }
 
+Test(nodeset, list_has_the_numbers_of_its_ranges_alone)
+{
+	static const char list[] = "252,8,3-5";
+
+	for (unsigned n = 0; n < 300; n++)
+		cr_expect_eq(pcpi_nodeset_has(list, n),
+			     n == 252 || n == 8 || (n >= 3 && n <= 5), "%u", n);
+}
+
 /* Random text: whatever is accepted consists of numbers in bounds, and the
  * walk never leaves the string (the address sanitizer watches). */
 Test(nodeset, random_text_is_accepted_only_in_bounds)

@@ -644,6 +644,25 @@ Test(pcp, refills_and_hand_overs_guess_the_next)
 	cr_expect_eq(g->get.nr, 0, "nothing there, nothing guessed");
 }
 
+/* The slots of the last one that was taken may be in use by others since. */
+Test(pcp, refused_hand_over_guesses_nothing)
+{
+	static uint32_t many[2 * PARTS_BATCH];
+	struct pcpi_depot_guess *g = &cache->guess[0];
+
+	parts_take(0, 0, many, 2 * PARTS_BATCH);
+	for (unsigned i = 0; i < PARTS_BATCH; i++)
+		free_hot(0, many[i]);
+	cr_assert_eq(g->put.nr, PARTS_BATCH);
+	pcpi_depot_close(&zone->depots[0], true);
+	for (unsigned i = PARTS_BATCH; i < 2 * PARTS_BATCH; i++)
+		free_hot(0, many[i]);
+	cr_assert_eq(cache->drains[PCPI_DRAIN_FREER], 2);
+	cr_expect_eq(cache->depot_puts, 1);
+	cr_expect_eq(g->put.nr, 0);
+	expect_conserved(0);
+}
+
 Test(pcp, every_16th_hand_over_returns_the_depots_surplus)
 {
 	static uint32_t many[17 * PARTS_BATCH];
