@@ -89,55 +89,58 @@ static PCPI_COLD size_t alloc_bulk_slow(struct pcpa_heap *heap, unsigned order,
 	return got;
 }
 
-/* What is not there in one piece. */
+/* What is no hit, or not there in one piece.  Longer calls ask first whether they
+ * should touch the cache. */
 static PCPI_COLD size_t alloc_more(struct pcpa_heap *heap, unsigned order,
-				   void **blocks, size_t n)
+				   unsigned flags, void **blocks, size_t n)
 {
-	size_t got = pcpi_bulk_pop(&heap->hot, order, blocks, n);
+	size_t got = 0;
 
-	if (got == n)
-		return n;
-	return got + alloc_bulk_slow(heap, order, 0, blocks + got, n - got);
+	if (order < PCPI_PCP_ORDERS && flags == 0 && n <= PCPI_BULK_CHUNK) {
+		got = pcpi_bulk_pop(&heap->hot, order, blocks, n);
+		if (got == n)
+			return n;
+	}
+	return got + alloc_bulk_slow(heap, order, flags, blocks + got, n - got);
 }
 
 static PCPI_WIDE PCPI_HOT size_t alloc_wide(struct pcpa_heap *heap,
-					    unsigned order, void **blocks,
-					    size_t n)
+					    unsigned order, unsigned flags,
+					    void **blocks, size_t n)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 	bool look;
 
 	if (pcpi_likely(c != NULL) &&
+	    pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0) &&
 	    pcpi_likely(pcpi_chunk_pop_wide(&heap->hot, c, order, blocks,
 					    (uint32_t)n, &look)))
 		return pcpi_unlikely(look) ? pcpi_hit_look_bulk(c, n) : n;
-	return alloc_more(heap, order, blocks, n);
+	return alloc_more(heap, order, flags, blocks, n);
 }
 
 static PCPI_HOT size_t alloc_plain(struct pcpa_heap *heap, unsigned order,
-				   void **blocks, size_t n)
+				   unsigned flags, void **blocks, size_t n)
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 	bool look;
 
-	if (pcpi_likely(c != NULL) &&
+	if (pcpi_likely(c != NULL) && n <= PCPI_BULK_CHUNK &&
+	    pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0) &&
 	    pcpi_likely(pcpi_chunk_pop_plain(&heap->hot, c, order, blocks,
 					     (uint32_t)n, &look)))
 		return pcpi_unlikely(look) ? pcpi_hit_look_bulk(c, n) : n;
-	return alloc_more(heap, order, blocks, n);
+	return alloc_more(heap, order, flags, blocks, n);
 }
 
 PCPI_EXPORT PCPI_HOT size_t pcpa_alloc_bulk(struct pcpa_heap *heap, unsigned order,
 				   unsigned flags, void **blocks, size_t n)
 {
-	if (pcpi_likely(order < PCPI_PCP_ORDERS && flags == 0 && heap)) {
-		if (pcpi_likely(pcpi_bulk_is_wide(&heap->hot, n)))
-			return alloc_wide(heap, order, blocks, n);
-		if (n <= PCPI_BULK_CHUNK)
-			return alloc_plain(heap, order, blocks, n);
-	}
-	/* Longer calls ask first whether they should touch the cache. */
-	return alloc_bulk_slow(heap, order, flags, blocks, n);
+	if (pcpi_unlikely(!heap))
+		return alloc_bulk_slow(heap, order, flags, blocks, n);
+	if (pcpi_likely(pcpi_bulk_is_wide(&heap->hot, n)))
+		return alloc_wide(heap, order, flags, blocks, n);
+	return alloc_plain(heap, order, flags, blocks, n);
 }
 
 PCPI_EXPORT size_t pcpa_refill(struct pcpa_heap *heap, unsigned order,
@@ -206,11 +209,9 @@ PCPI_WIDE_INLINE void free_wide(struct pcpa_heap *heap, unsigned order,
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 
-	if (pcpi_likely(c != NULL) &&
-	    pcpi_likely(pcpi_chunk_push_wide(&heap->hot, c, order, sized, blocks,
-					     (uint32_t)n)))
-		pcpi_bulk_end(c, order);
-	else
+	if (pcpi_unlikely(c == NULL) ||
+	    pcpi_unlikely(!pcpi_chunk_push_wide(&heap->hot, c, order, sized, blocks,
+						(uint32_t)n)))
 		free_more(heap, order, sized, blocks, n);
 }
 
@@ -232,11 +233,9 @@ static PCPI_HOT void free_plain(struct pcpa_heap *heap, unsigned order,
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 
-	if (pcpi_likely(c != NULL) && n <= PCPI_BULK_CHUNK &&
-	    pcpi_likely(pcpi_chunk_push_plain(&heap->hot, c, order, sized, blocks,
-					      (uint32_t)n)))
-		pcpi_bulk_end(c, order);
-	else
+	if (pcpi_unlikely(c == NULL) || n > PCPI_BULK_CHUNK ||
+	    pcpi_unlikely(!pcpi_chunk_push_plain(&heap->hot, c, order, sized,
+						 blocks, (uint32_t)n)))
 		free_more(heap, order, sized, blocks, n);
 }
 

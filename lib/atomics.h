@@ -82,6 +82,18 @@
 #define pcpi_zero_acquire(p) (pcpi_load_acquire(p) == 0)
 #endif
 
+/* *p == v for a byte and a constant, relaxed: the same. */
+#if defined(__x86_64__) && !PCPI_TSAN
+#define pcpi_byte_is_relaxed(p, v)                                             \
+	({                                                                     \
+		_Bool is_;                                                     \
+		__asm__("cmpb %2, %1" : "=@ccz"(is_) : "m"(*(p)), "i"(v));     \
+		is_;                                                           \
+	})
+#else
+#define pcpi_byte_is_relaxed(p, v) (pcpi_load_relaxed(p) == (v))
+#endif
+
 /* The compiler moves no memory access across it; the processor may. */
 #define pcpi_compiler_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 

@@ -64,7 +64,7 @@ static uint32_t push_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - pcpi_min(room, 2u)),
 			      &run);
 	ok = pcpi_convert_to_pfns(&range, wide, blocks, slots, run) &&
-	     (sized || pcpi_convert_single(hot->orders, wide, slots, run));
+	     (sized || pcpi_convert_single(&range, hot->orders, blocks, run));
 	if (!ok)
 		run = 0;
 	/* relaxed: the mark, C1. */
@@ -127,9 +127,6 @@ static bool is_of_order(const struct pcpi_hot *hot, unsigned order,
 {
 	unsigned other = 0;
 
-	if (order == 0)
-		return pcpi_convert_single(hot->orders, hot->wide_span > 0, pfns,
-					   n);
 	for (uint32_t i = 0; i < n; i++)
 		other |= pcpi_page_read(hot->orders, pfns[i]) ^ (order + 1);
 	return other == 0;
@@ -141,6 +138,7 @@ static bool convert(const struct pcpi_hot *hot, const struct pcpi_zone *z,
 {
 	struct pcpi_range range = {
 		.base = hot->base,
+		.start = hot->base + ((size_t)z->first_pfn << hot->page_shift),
 		.page_shift = hot->page_shift,
 		.first_pfn = z->first_pfn,
 		.nr_pfns = z->nr_pfns,

@@ -43,6 +43,7 @@ PCPI_INLINE struct pcpi_range pcpi_bulk_range(const struct pcpi_hot *hot,
 {
 	return (struct pcpi_range){
 		.base = hot->base,
+		.start = c->start,
 		.page_shift = hot->page_shift,
 		.first_pfn = (uint32_t)c->first_pfn,
 		.nr_pfns = (uint32_t)c->nr_pfns,

@@ -8,7 +8,7 @@
 
 bool pcpi_convert_wide(void)
 {
-	return __builtin_cpu_supports("avx2");
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
 }
 
 static PCPI_WIDE void to_addrs_wide(const struct pcpi_range *r,
@@ -20,13 +20,8 @@ static PCPI_WIDE void to_addrs_wide(const struct pcpi_range *r,
 static PCPI_WIDE bool to_pfns_wide(const struct pcpi_range *r,
 				   void *const *blocks, uint32_t *out, uint32_t n)
 {
-	return pcpi_wide_to_pfns(r, blocks, out, n);
-}
-
-static PCPI_WIDE bool single_wide(const uint8_t *orders, const uint32_t *pfns,
-				  uint32_t n)
-{
-	return pcpi_wide_single(orders, pfns, n);
+	return pcpi_wide_to_pfns(r, blocks, out, n) ||
+	       pcpi_plain_to_pfns(r, blocks, out, n);
 }
 
 #else
@@ -38,7 +33,6 @@ bool pcpi_convert_wide(void)
 
 #define to_addrs_wide pcpi_plain_to_addrs
 #define to_pfns_wide pcpi_plain_to_pfns
-#define single_wide pcpi_plain_single
 
 #endif
 
@@ -57,12 +51,4 @@ bool pcpi_convert_to_pfns(const struct pcpi_range *r, bool wide,
 	return wide && n >= PCPI_WIDE_STEP
 		       ? to_pfns_wide(r, blocks, out, n)
 		       : pcpi_plain_to_pfns(r, blocks, out, n);
-}
-
-bool pcpi_convert_single(const uint8_t *orders, bool wide, const uint32_t *pfns,
-			 uint32_t n)
-{
-	return wide && n >= PCPI_WIDE_STEP
-		       ? single_wide(orders, pfns, n)
-		       : pcpi_plain_single(orders, pfns, n);
 }

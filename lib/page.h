@@ -42,6 +42,12 @@ PCPI_INLINE uint8_t pcpi_page_read(const uint8_t *orders, uint64_t pfn)
 	return pcpi_load_relaxed(&orders[pfn]);
 }
 
+/* Whether it is a block of order 0, for those who look at many. */
+PCPI_INLINE bool pcpi_page_is_single(const uint8_t *orders, uint64_t pfn)
+{
+	return pcpi_byte_is_relaxed(&orders[pfn], 1);
+}
+
 PCPI_INLINE void pcpi_page_write(uint8_t *orders, uint32_t pfn, unsigned value)
 {
 	pcpi_store_relaxed(&orders[pfn], (uint8_t)value);

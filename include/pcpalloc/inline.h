@@ -383,34 +383,27 @@ PCPA_INLINE_WIDE void pcpa_inline_addrs_wide_(const struct pcpa_inline_cache *in
 	}
 }
 
+/* 0 also where all are the cache's and their bits together are not, as may be where
+ * its length is no power of two: the call says. */
 PCPA_INLINE PCPA_INLINE_TARGET int
 pcpa_inline_pages8_(const struct pcpa_inline_cache *in, void *const *blocks,
 		    uint32_t *pages, uint32_t n)
 {
-	uint64_t start = (uint64_t)(uintptr_t)in->start;
-	uint64_t bytes = in->pages << in->page_shift;
-	__m256i from = _mm256_set1_epi64x((int64_t)start);
-	__m256i last = _mm256_set1_epi64x((int64_t)(start + bytes - 1));
-	__m256i mask = _mm256_set1_epi64x(
-		(int64_t)(((uint64_t)1 << in->page_shift) - 1));
+	__m256i start = _mm256_set1_epi64x((int64_t)(uintptr_t)in->start);
 	__m256i first = _mm256_set1_epi32((int)in->first);
 	__m128i shift = _mm_cvtsi32_si128((int)in->page_shift);
-	__m256i signs = _mm256_setzero_si256(), low = signs;
+	__m256i bits = _mm256_setzero_si256();
+	uint64_t off, page;
+	__m128i two;
 	uint32_t i;
 
 	for (i = 0; i < n; i = pcpa_inline_step_(i, n)) {
-		__m256i p = _mm256_loadu_si256(
-			(const __m256i *)(const void *)(blocks + i));
-		__m256i q = _mm256_loadu_si256(
-			(const __m256i *)(const void *)(blocks + i + 4));
-		__m256i a = _mm256_sub_epi64(p, from);
-		__m256i b = _mm256_sub_epi64(q, from);
+		__m256i a = _mm256_sub_epi64(_mm256_loadu_si256(
+			(const __m256i *)(const void *)(blocks + i)), start);
+		__m256i b = _mm256_sub_epi64(_mm256_loadu_si256(
+			(const __m256i *)(const void *)(blocks + i + 4)), start);
 
-		/* Set for what is before the first or behind the last. */
-		p = _mm256_or_si256(a, _mm256_sub_epi64(last, p));
-		q = _mm256_or_si256(b, _mm256_sub_epi64(last, q));
-		signs = _mm256_or_si256(signs, _mm256_or_si256(p, q));
-		low = _mm256_or_si256(low, _mm256_or_si256(a, b));
+		bits = _mm256_or_si256(bits, _mm256_or_si256(a, b));
 		/* The low halves, a0 a1 b0 b1 a2 a3 b2 b3, then in order. */
 		a = _mm256_castps_si256(_mm256_shuffle_ps(
 			_mm256_castsi256_ps(_mm256_srl_epi64(a, shift)),
@@ -418,8 +411,12 @@ pcpa_inline_pages8_(const struct pcpa_inline_cache *in, void *const *blocks,
 		a = _mm256_add_epi32(_mm256_permute4x64_epi64(a, 0xd8), first);
 		_mm256_storeu_si256((__m256i *)(void *)(pages + i), a);
 	}
-	return !_mm256_movemask_pd(_mm256_castsi256_pd(signs)) &&
-	       _mm256_testz_si256(low, mask);
+	/* One offset, at least as large as each, and aligned if all are. */
+	two = _mm_or_si128(_mm256_castsi256_si128(bits),
+			   _mm256_extracti128_si256(bits, 1));
+	off = (uint64_t)_mm_cvtsi128_si64(
+		_mm_or_si128(two, _mm_unpackhi_epi64(two, two)));
+	return pcpa_inline_page_(in, in->start + off, &page);
 }
 
 PCPA_INLINE_WIDE int pcpa_inline_pages_wide_(const struct pcpa_inline_cache *in,

@@ -16,6 +16,7 @@
 /* Never touched: only its addresses are. */
 static const struct pcpi_range range = {
 	.base = (char *)(uintptr_t)0x7f0000000000,
+	.start = (char *)(uintptr_t)0x7f0040000000,
 	.page_shift = SHIFT,
 	.first_pfn = 0x40000,
 	.nr_pfns = 0x10000,
@@ -79,11 +80,32 @@ Test(convert, ends_of_the_range_are_inside)
 	}
 }
 
+/* Of three windows: the bits of an index in the second and of one in the third are
+ * none of the range together. */
+Test(convert, pages_of_any_length_of_range_are_inside)
+{
+	struct pcpi_range three = range;
+	uint32_t pfns[16];
+	void *blocks[16];
+
+	three.nr_pfns = 0x30000;
+	for (unsigned wide = 0; wide <= widths(); wide++) {
+		for (uint32_t i = 0; i < 16; i++)
+			blocks[i] = addr_of(&three, three.first_pfn +
+							    (0x10000 << i % 2) + i);
+		cr_expect(pcpi_convert_to_pfns(&three, wide, blocks, pfns, 16));
+		cr_expect_eq(pfns[15], three.first_pfn + 0x2000f);
+		blocks[3] = addr_of(&three, three.first_pfn + 0x30000);
+		cr_expect_not(pcpi_convert_to_pfns(&three, wide, blocks, pfns, 16));
+	}
+}
+
 /* The whole of the largest window: 2^32 pages less a chunk. */
 Test(convert, largest_index_survives)
 {
 	struct pcpi_range big = {
 		.base = (char *)(uintptr_t)0x100000000000,
+		.start = (char *)(uintptr_t)0x100000000000,
 		.page_shift = SHIFT,
 		.first_pfn = 0,
 		.nr_pfns = UINT32_MAX - 511,
@@ -168,24 +190,23 @@ Test(convert, other_order_byte_at_any_position_is_found)
 	static const uint8_t others[] = { PCPI_PAGE_NONE, 2, 3, 11, PCPI_PAGE_TAIL,
 					  1 | PCPI_PAGE_HELD };
 	static uint8_t orders[1024];
+	void *blocks[N_MAX];
 	uint32_t pfns[N_MAX];
 
 	for (uint32_t i = 0; i < N_MAX; i++) {
 		pfns[i] = 1023 - 13 * i;
+		blocks[i] = addr_of(&range, pfns[i]);
 		orders[pfns[i]] = 1;
 	}
-	for (unsigned wide = 0; wide <= widths(); wide++)
-		for (uint32_t at = 0; at < N_MAX; at++) {
-			cr_assert(pcpi_convert_single(orders, wide, pfns, at));
-			for (unsigned k = 0; k < sizeof(others); k++) {
-				orders[pfns[at]] = others[k];
-				cr_assert_not(pcpi_convert_single(orders, wide,
-								  pfns, N_MAX),
-					      "%u at %u, wide %u", others[k], at,
-					      wide);
-				cr_assert(pcpi_convert_single(orders, wide,
-							      pfns, at));
-			}
-			orders[pfns[at]] = 1;
+	for (uint32_t at = 0; at < N_MAX; at++) {
+		cr_assert(pcpi_convert_single(&range, orders, blocks, at));
+		for (unsigned k = 0; k < sizeof(others); k++) {
+			orders[pfns[at]] = others[k];
+			cr_assert_not(pcpi_convert_single(&range, orders, blocks,
+							  N_MAX),
+				      "%u at %u", others[k], at);
+			cr_assert(pcpi_convert_single(&range, orders, blocks, at));
 		}
+		orders[pfns[at]] = 1;
+	}
 }
