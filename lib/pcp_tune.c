@@ -28,6 +28,13 @@ static uint32_t front_may_take(const struct pcpi_cache *c, unsigned order)
 	return order == 0 && !c->front_rest && !pcpi_cache_front_len(c, 0);
 }
 
+/* TU3: far enough from the ring's end for a chunk, and what handlers do. */
+static void limit_set(struct pcpi_ring *ring, uint32_t limit)
+{
+	PCPA_ASSERT(limit + PCPI_RING_MARGIN / 2 <= ring->mask + 1);
+	ring->limit = limit;
+}
+
 /*
  * Makes a free look at the policy no later than when the cache holds `target`
  * pages, without a count on the hot path: what is missing to the target is
@@ -54,7 +61,7 @@ static void limits_spread(struct pcpi_cache *c, uint32_t target,
 		limit = pcpi_max(len + (used[o] ? room >> o : 0), len + 1);
 		/* The length may be one that a drainer just makes less: TU2. */
 		alone = (target + (1u << o) - 1) >> o;
-		c->list[o].ring.limit = pcpi_min(limit, pcpi_max(alone, 1u));
+		limit_set(&c->list[o].ring, pcpi_min(limit, pcpi_max(alone, 1u)));
 	}
 }
 
@@ -121,7 +128,7 @@ uint32_t pcpi_tune_hand_over(struct pcpi_cache *c, unsigned order)
 	if (blocks == 0 || target <= left)
 		return 0;
 	target -= pcpi_min(target, front_may_take(c, order));
-	ring->limit = pcpi_max(target, left + (1u << order)) >> order; /* TU2 */
+	limit_set(ring, pcpi_max(target, left + (1u << order)) >> order); /* TU2 */
 	return blocks;
 }
 

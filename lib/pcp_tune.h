@@ -15,8 +15,9 @@
  * TU2  A limit is above the length it was set at, or the target of one list
  *     alone if that is less: so looks are rare, and no list passes the target
  *     unseen where the length was one that a drainer was just about to empty.
- * TU3  A look leaves room for half of PCPI_RING_MARGIN in each ring, which is a
- *     chunk of a bulk free: so the hot path needs no test for room.
+ * TU3  A look leaves room for half of PCPI_RING_MARGIN in each ring, and a limit
+ *     is as far from the ring's end: a chunk of a bulk free.  So the hot path needs
+ *     no other test for room.
  *
  * Concurrency: the owner's, most with the mark set, so no system call or lock.
  * Cost: no loop but over the orders; the clock once a trim.  Failure: none.

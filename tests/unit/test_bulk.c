@@ -339,7 +339,8 @@ Test(bulk, whole_calls_do_nothing_where_they_cannot_do_all)
 	hand_out(0, 1);
 }
 
-Test(bulk, whole_calls_leave_two_slots_and_the_front)
+/* And leave the front alone. */
+Test(bulk, whole_calls_stay_below_the_limit)
 {
 	struct pcpi_ring *ring = &cache->list[0].ring;
 	uint32_t size = ring->mask + 1, middle = ring->head;
@@ -349,9 +350,9 @@ Test(bulk, whole_calls_leave_two_slots_and_the_front)
 	hand_out(0, 9);
 	front = blocks[8];
 	do {
-		pcpi_ring_commit(ring, size + 4, 13);
+		pcpi_ring_commit(ring, size + 4, size + 12 - ring->limit);
 		cr_expect_not(whole_push(wide, blocks, 8, true));
-		pcpi_ring_commit(ring, size + 4, 14);
+		pcpi_ring_commit(ring, size + 4, size + 13 - ring->limit);
 		cr_expect(whole_push(wide, blocks, 8, true));
 		pcpi_ring_commit(ring, middle, middle);
 		cr_assert(whole_push(wide, blocks, 8, true));
