@@ -57,6 +57,10 @@
 #define OPS_ORDERS 4
 #define OPS_RESIDENT SIZE_MAX
 
+/* Of what loops call: with -O2 alone compilers make some of them functions, and a
+ * pair of pcpalloc-inline took 3.0 ns instead of 1.4. */
+#define OPS_ALWAYS static inline __attribute__((always_inline))
+
 #include BENCH_OPS
 
 #ifndef OPS_MIXED
@@ -113,7 +117,7 @@ static inline double ops_cached(struct ops_shared *s)
 #endif
 
 #if !OPS_BULK
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!(blocks[i] = ops_take(o, 0)))
@@ -121,7 +125,7 @@ static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 	return n;
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		ops_give(o, blocks[i], 0);
@@ -130,7 +134,7 @@ static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 
 #if !OPS_STREAM
 /* One burst for the producer; false: none yet, try again. */
-static inline bool ops_take_burst(struct ops *o, void **burst)
+OPS_ALWAYS bool ops_take_burst(struct ops *o, void **burst)
 {
 	if (ops_take_bulk(o, burst, SPSC_BURST) == SPSC_BURST)
 		return true;
@@ -138,7 +142,7 @@ static inline bool ops_take_burst(struct ops *o, void **burst)
 	exit(1);
 }
 
-static inline void ops_give_burst(struct ops *o, void **burst)
+OPS_ALWAYS void ops_give_burst(struct ops *o, void **burst)
 {
 	ops_give_bulk(o, burst, SPSC_BURST);
 }

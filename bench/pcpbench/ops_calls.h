@@ -49,23 +49,23 @@ static inline void ops_detach(struct ops *o)
 	(void)o;
 }
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	return bench_empty_alloc(o->heap, order, 0);
 }
 
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)order;
 	bench_empty_free(o->heap, block);
 }
 
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	return bench_empty_alloc_bulk(o->heap, 0, 0, blocks, n);
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	bench_empty_free_bulk(o->heap, blocks, n);
 }

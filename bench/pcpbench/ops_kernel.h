@@ -102,7 +102,7 @@ static inline uint32_t ops_pfn(const struct ops_shared *s, const void *block)
 	return (uint32_t)(offset / OPS_PAGE_BYTES);
 }
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	struct ops_shared *s = o->shared;
 	uint32_t pfn;
@@ -113,7 +113,7 @@ static inline void *ops_take(struct ops *o, unsigned order)
 	return pfn == PCPI_NO_PFN ? NULL : ops_block(s, pfn);
 }
 
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	struct ops_shared *s = o->shared;
 
@@ -123,7 +123,7 @@ static inline void ops_give(struct ops *o, void *block, unsigned order)
 }
 
 /* n is at most KERNEL_BULK. */
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	struct ops_shared *s = o->shared;
 	uint32_t pfns[KERNEL_BULK], got;
@@ -136,7 +136,7 @@ static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 	return got;
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	struct ops_shared *s = o->shared;
 	uint32_t pfns[KERNEL_BULK];

@@ -87,19 +87,19 @@ static inline void ops_detach(struct ops *o)
 		free(o->slots[order]);
 }
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	if (o->top[order] == o->slots[order])
 		return NULL;
 	return *--o->top[order];
 }
 
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	*o->top[order]++ = block;
 }
 
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	if ((size_t)(o->top[0] - o->slots[0]) < n)
 		return 0;
@@ -108,14 +108,14 @@ static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 	return n;
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	memcpy(o->top[0], blocks, n * sizeof(*blocks));
 	o->top[0] += n;
 }
 
 /* The producer fills the back ring itself once, before anything flows. */
-static inline bool ops_take_burst(struct ops *o, void **burst)
+OPS_ALWAYS bool ops_take_burst(struct ops *o, void **burst)
 {
 	struct ops_shared *s = o->shared;
 
@@ -127,7 +127,7 @@ static inline bool ops_take_burst(struct ops *o, void **burst)
 	return spsc_pop(&s->back, burst);
 }
 
-static inline void ops_give_burst(struct ops *o, void **burst)
+OPS_ALWAYS void ops_give_burst(struct ops *o, void **burst)
 {
 	while (!spsc_push(&o->shared->back, burst))
 		;

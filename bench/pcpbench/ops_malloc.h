@@ -41,7 +41,7 @@ struct ops {
 	int none;
 };
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	(void)o;
 	if ((int)order < OPS_PLAIN_ORDERS)
@@ -49,7 +49,7 @@ static inline void *ops_take(struct ops *o, unsigned order)
 	return aligned_alloc(OPS_PAGE_BYTES, OPS_PAGE_BYTES << order);
 }
 
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)o;
 	(void)order;

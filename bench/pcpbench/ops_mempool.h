@@ -216,7 +216,7 @@ static inline void ops_detach(struct ops *o)
 		rte_thread_unregister();
 }
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	void *block;
 
@@ -224,18 +224,18 @@ static inline void *ops_take(struct ops *o, unsigned order)
 	return rte_mempool_get(o->pool, &block) ? NULL : block;
 }
 
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)order;
 	rte_mempool_put(o->pool, block);
 }
 
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	return rte_mempool_get_bulk(o->pool, blocks, (unsigned)n) ? 0 : n;
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	rte_mempool_put_bulk(o->pool, blocks, (unsigned)n);
 }

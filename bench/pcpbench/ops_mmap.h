@@ -60,19 +60,19 @@ static inline void *ops_map(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	(void)o;
 	return ops_map(OPS_PAGE_BYTES << order);
 }
 
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)o;
 	munmap(block, OPS_PAGE_BYTES << order);
 }
 
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	char *base = ops_map(n * OPS_PAGE_BYTES);
 
@@ -84,7 +84,7 @@ static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 	return n;
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	(void)o;
 	munmap(blocks[0], n * OPS_PAGE_BYTES);

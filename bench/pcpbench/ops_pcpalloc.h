@@ -121,34 +121,34 @@ static inline void ops_detach(struct ops *o)
 #define OPS_CALL(name, o, ...) pcpa_##name((o)->heap, __VA_ARGS__)
 #endif
 
-static inline void *ops_take(struct ops *o, unsigned order)
+OPS_ALWAYS void *ops_take(struct ops *o, unsigned order)
 {
 	return OPS_CALL(alloc, o, order, 0);
 }
 
-static inline size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS size_t ops_take_bulk(struct ops *o, void **blocks, size_t n)
 {
 	return OPS_CALL(alloc_bulk, o, 0, 0, blocks, n);
 }
 
 #if OPS_SIZED
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	OPS_CALL(free_sized, o, block, order);
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	OPS_CALL(free_bulk_sized, o, 0, blocks, n);
 }
 #else
-static inline void ops_give(struct ops *o, void *block, unsigned order)
+OPS_ALWAYS void ops_give(struct ops *o, void *block, unsigned order)
 {
 	(void)order;
 	OPS_CALL(free, o, block);
 }
 
-static inline void ops_give_bulk(struct ops *o, void **blocks, size_t n)
+OPS_ALWAYS void ops_give_bulk(struct ops *o, void **blocks, size_t n)
 {
 	OPS_CALL(free_bulk, o, blocks, n);
 }
