@@ -233,6 +233,8 @@ static PCPI_HOT void free_plain(struct pcpa_heap *heap, unsigned order,
 {
 	struct pcpi_cache *c = pcpi_hot_cache(&heap->hot);
 
+	if (n == 0) /* blocks may be NULL */
+		return;
 	if (pcpi_unlikely(c == NULL) || n > PCPI_BULK_CHUNK ||
 	    pcpi_unlikely(!pcpi_chunk_push_plain(&heap->hot, c, order, sized,
 						 blocks, (uint32_t)n)))

@@ -59,7 +59,8 @@ static uint32_t push_piece(const struct pcpi_hot *hot, struct pcpi_cache *c,
 
 	if (!pcpi_mark_enter(c))
 		return 0;
-	/* As in bulk_chunk.inc, two slots stay. */
+	/* A slot stays for the front, which the next to enter tucks in, and one
+	 * for a handler's hit, which then sees the limit. */
 	room = pcpi_ring_room(ring);
 	slots = pcpi_ring_run(ring, ring->head, pcpi_min(n, room - pcpi_min(room, 2u)),
 			      &run);

@@ -20,8 +20,10 @@ static PCPI_WIDE void to_addrs_wide(const struct pcpi_range *r,
 static PCPI_WIDE bool to_pfns_wide(const struct pcpi_range *r,
 				   void *const *blocks, uint32_t *out, uint32_t n)
 {
+	bool exact = (r->nr_pfns & (r->nr_pfns - 1)) == 0;
+
 	return pcpi_wide_to_pfns(r, blocks, out, n) ||
-	       pcpi_plain_to_pfns(r, blocks, out, n);
+	       (!exact && pcpi_plain_to_pfns(r, blocks, out, n));
 }
 
 #else

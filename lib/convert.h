@@ -3,7 +3,7 @@
  * convert.h - arrays of page indices to arrays of addresses and back.  Layer 2.
  *
  * Owns: the arithmetic for many entries at once, in two widths: plain C here, and
- * AVX2 in convert_wide.h, for heaps whose processor has it: a flag of the heap,
+ * AVX2 in convert_wide.h, for heaps whose processor has it and BMI2: a flag of the heap,
  * chosen at its creation by pcpi_convert_wide().  (Not by ifunc: its resolver runs
  * before sanitizers are ready.)  64 conversions cost some 90 ns in plain code for
  * baseline x86-64, some 12 ns with AVX2.

@@ -38,8 +38,8 @@
  * 4,096th allocation, to see on which node the thread is; an alloc is some
  * 16 instructions of x86-64, a free some 20.  In bulk AVX2 is used where the
  * program is compiled for it, and else in functions of their own if the
- * processor has it.  Frees of 64 and more at once that aren't told the order are
- * faster as calls.  gcc 9 or clang 11 and later; C99, C++98.
+ * processor has it, and BMI2.  Frees of 64 and more at once that aren't told the
+ * order are faster as calls.  gcc 9 or clang 11 and later; C99, C++98.
  */
 #ifndef PCPALLOC_INLINE_H
 #define PCPALLOC_INLINE_H
@@ -102,7 +102,7 @@ struct pcpa_inline_cache {
 	char *start; /* address of page index `first` */
 	const uint8_t *orders; /* [pages] order + 1 where a block begins */
 	uint32_t page_shift;
-	uint32_t wide; /* the processor has AVX2 */
+	uint32_t wide; /* the processor has AVX2 and BMI2 */
 };
 
 /* A handle; its fields are not for programs. */
@@ -270,14 +270,21 @@ PCPA_INLINE int pcpa_inline_push_(struct pcpa_inline_list *list, uint32_t page)
 	return 1;
 }
 
+/* off: bytes from the cache's first page, in pages; 0: it begins none of its pages. */
+PCPA_INLINE int pcpa_inline_off_(const struct pcpa_inline_cache *in, uint64_t off,
+				 uint64_t *page)
+{
+	*page = off >> in->page_shift | off << (-in->page_shift & 63);
+	return pcpa_inline_likely_(*page < in->pages);
+}
+
 /* The block's distance from the cache's first page; 0: it is none of its pages. */
 PCPA_INLINE int pcpa_inline_page_(const struct pcpa_inline_cache *in,
 				  const void *block, uint64_t *page)
 {
-	uint64_t off = (uint64_t)((uintptr_t)block - (uintptr_t)in->start);
-
-	*page = off >> in->page_shift | off << (-in->page_shift & 63);
-	return pcpa_inline_likely_(*page < in->pages);
+	return pcpa_inline_off_(in,
+				(uint64_t)((uintptr_t)block - (uintptr_t)in->start),
+				page);
 }
 
 /* byte: of the order, as in orders[]. */
@@ -416,7 +423,7 @@ pcpa_inline_pages8_(const struct pcpa_inline_cache *in, void *const *blocks,
 			   _mm256_extracti128_si256(bits, 1));
 	off = (uint64_t)_mm_cvtsi128_si64(
 		_mm_or_si128(two, _mm_unpackhi_epi64(two, two)));
-	return pcpa_inline_page_(in, in->start + off, &page);
+	return pcpa_inline_off_(in, off, &page);
 }
 
 PCPA_INLINE_WIDE int pcpa_inline_pages_wide_(const struct pcpa_inline_cache *in,

@@ -7,7 +7,7 @@
 pool=/sys/kernel/mm/hugepages/hugepages-2048kB
 if [ -r $pool/nr_hugepages ]; then
 	exec {pool_lock}<$pool/nr_hugepages
-	flock "$pool_lock" # held until the end
+	flock -w 600 "$pool_lock" # held until the end, or longer by what was left running
 fi
 pool_before=$(cat $pool/nr_hugepages 2>/dev/null)
 

@@ -38,8 +38,11 @@ static void make(struct parts_spec spec)
 /* A cache that keeps what it is given in these cases: high is 640. */
 static void setup(void)
 {
+	struct pcpi_ring *ring;
+
 	make((struct parts_spec){.nr_zones = 2});
-	cache->list[0].ring.limit = 4096;
+	ring = &cache->list[0].ring;
+	ring->limit = ring->mask + 1 - PCPI_RING_MARGIN / 2;
 }
 
 static void teardown(void)
@@ -315,10 +318,15 @@ static void expect_no_whole_move(bool wide, void *const *from, uint32_t n)
 Test(bulk, whole_calls_do_nothing_where_they_cannot_do_all)
 {
 	struct pcpi_ring *ring = &cache->list[0].ring;
-	uint32_t middle = ring->head;
+	/* A block of order 1, its second page, one of the buddy's. */
+	uint32_t middle = ring->head, other[3];
 	bool wide = false;
 
+	parts_take(0, 0, &other[2], 1);
+	parts_take(0, 1, other, 1);
+	other[1] = other[0] + 1;
 	hand_out(0, 64);
+	pcpi_zone_give_bulk(zone, 0, &other[2], 1);
 	do {
 		/* Too few, and the first slot a few blocks on. */
 		cr_assert(whole_push(wide, blocks, 8, false));
@@ -329,6 +337,10 @@ Test(bulk, whole_calls_do_nothing_where_they_cannot_do_all)
 		blocks[63] = blocks[20];
 		blocks[20] = (char *)blocks[63] + 1;
 		expect_no_whole_move(wide, blocks + 8, 32);
+		for (unsigned i = 0; i < 3; i++) {
+			blocks[20] = pcpi_space_addr(&parts.space, other[i]);
+			expect_no_whole_move(wide, blocks + 8, 32);
+		}
 		blocks[20] = blocks[63];
 		/* A claim. */
 		cr_assert(pcpi_cache_claim(cache));
