@@ -358,15 +358,32 @@ PCPA_INLINE int pcpa_inline_single_(const struct pcpa_inline_cache *in,
 /* Below, its latency is more than it saves. */
 #define PCPA_INLINE_WIDE_MIN 16u
 
-/* The step after the one at i: eight on, or the last eight again where fewer are
- * left, which does the same once more; n: there is none. */
-PCPA_INLINE uint32_t pcpa_inline_step_(uint32_t i, uint32_t n)
+/* Whether n at once are for AVX2. */
+PCPA_INLINE int pcpa_inline_is_wide_(const struct pcpa_inline_cache *in, uint32_t n)
 {
-	i += 8;
-	return i < n && n - i < 8 ? n - 8 : i;
+#if defined(__AVX2__)
+	(void)in; /* the program wouldn't run here without it */
+	return n >= PCPA_INLINE_WIDE_MIN;
+#else
+	return in->wide && n >= PCPA_INLINE_WIDE_MIN;
+#endif
 }
 
-/* The same three for 8 at a time, n >= 8. */
+/* The same three for 8 at a time, n >= 8; where their number is no multiple of 8 the
+ * last 8 are done once more, which writes the same. */
+PCPA_INLINE PCPA_INLINE_TARGET void
+pcpa_inline_addrs8_(const uint32_t *pages, void **blocks, __m256i base, __m128i shift)
+{
+	__m128i lo = _mm_loadu_si128((const __m128i *)(const void *)pages);
+	__m128i hi = _mm_loadu_si128((const __m128i *)(const void *)(pages + 4));
+	__m256i a = _mm256_sll_epi64(_mm256_cvtepu32_epi64(lo), shift);
+	__m256i b = _mm256_sll_epi64(_mm256_cvtepu32_epi64(hi), shift);
+
+	_mm256_storeu_si256((__m256i *)(void *)blocks, _mm256_add_epi64(a, base));
+	_mm256_storeu_si256((__m256i *)(void *)(blocks + 4),
+			    _mm256_add_epi64(b, base));
+}
+
 PCPA_INLINE_WIDE void pcpa_inline_addrs_wide_(const struct pcpa_inline_cache *in,
 					      const uint32_t *pages,
 					      void **blocks, uint32_t n)
@@ -375,26 +392,36 @@ PCPA_INLINE_WIDE void pcpa_inline_addrs_wide_(const struct pcpa_inline_cache *in
 	__m128i shift = _mm_cvtsi32_si128((int)in->page_shift);
 	uint32_t i;
 
-	for (i = 0; i < n; i = pcpa_inline_step_(i, n)) {
-		__m128i lo = _mm_loadu_si128(
-			(const __m128i *)(const void *)(pages + i));
-		__m128i hi = _mm_loadu_si128(
-			(const __m128i *)(const void *)(pages + i + 4));
-		__m256i a = _mm256_sll_epi64(_mm256_cvtepu32_epi64(lo), shift);
-		__m256i b = _mm256_sll_epi64(_mm256_cvtepu32_epi64(hi), shift);
+	for (i = 0; i + 8 <= n; i += 8)
+		pcpa_inline_addrs8_(pages + i, blocks + i, base, shift);
+	if (n % 8)
+		pcpa_inline_addrs8_(pages + n - 8, blocks + n - 8, base, shift);
+}
 
-		_mm256_storeu_si256((__m256i *)(void *)(blocks + i),
-				    _mm256_add_epi64(a, base));
-		_mm256_storeu_si256((__m256i *)(void *)(blocks + i + 4),
-				    _mm256_add_epi64(b, base));
-	}
+/* The bits of the eight distances from the cache's first page, together. */
+PCPA_INLINE PCPA_INLINE_TARGET __m256i
+pcpa_inline_pages8_(void *const *blocks, uint32_t *pages, __m256i start,
+		    __m256i first, __m128i shift)
+{
+	__m256i p = _mm256_loadu_si256((const __m256i *)(const void *)blocks);
+	__m256i q = _mm256_loadu_si256((const __m256i *)(const void *)(blocks + 4));
+	__m256i a = _mm256_sub_epi64(p, start), b = _mm256_sub_epi64(q, start);
+	/* The low halves, a0 a1 b0 b1 a2 a3 b2 b3, then in order. */
+	__m256i low = _mm256_castps_si256(_mm256_shuffle_ps(
+		_mm256_castsi256_ps(_mm256_srl_epi64(a, shift)),
+		_mm256_castsi256_ps(_mm256_srl_epi64(b, shift)), 0x88));
+
+	_mm256_storeu_si256((__m256i *)(void *)pages,
+			    _mm256_add_epi32(_mm256_permute4x64_epi64(low, 0xd8),
+					     first));
+	return _mm256_or_si256(a, b);
 }
 
 /* 0 also where all are the cache's and their bits together are not, as may be where
  * its length is no power of two: the call says. */
 PCPA_INLINE PCPA_INLINE_TARGET int
-pcpa_inline_pages8_(const struct pcpa_inline_cache *in, void *const *blocks,
-		    uint32_t *pages, uint32_t n)
+pcpa_inline_convert_wide_(const struct pcpa_inline_cache *in, void *const *blocks,
+			  uint32_t *pages, uint32_t n)
 {
 	__m256i start = _mm256_set1_epi64x((int64_t)(uintptr_t)in->start);
 	__m256i first = _mm256_set1_epi32((int)in->first);
@@ -404,20 +431,12 @@ pcpa_inline_pages8_(const struct pcpa_inline_cache *in, void *const *blocks,
 	__m128i two;
 	uint32_t i;
 
-	for (i = 0; i < n; i = pcpa_inline_step_(i, n)) {
-		__m256i a = _mm256_sub_epi64(_mm256_loadu_si256(
-			(const __m256i *)(const void *)(blocks + i)), start);
-		__m256i b = _mm256_sub_epi64(_mm256_loadu_si256(
-			(const __m256i *)(const void *)(blocks + i + 4)), start);
-
-		bits = _mm256_or_si256(bits, _mm256_or_si256(a, b));
-		/* The low halves, a0 a1 b0 b1 a2 a3 b2 b3, then in order. */
-		a = _mm256_castps_si256(_mm256_shuffle_ps(
-			_mm256_castsi256_ps(_mm256_srl_epi64(a, shift)),
-			_mm256_castsi256_ps(_mm256_srl_epi64(b, shift)), 0x88));
-		a = _mm256_add_epi32(_mm256_permute4x64_epi64(a, 0xd8), first);
-		_mm256_storeu_si256((__m256i *)(void *)(pages + i), a);
-	}
+	for (i = 0; i + 8 <= n; i += 8)
+		bits = _mm256_or_si256(bits, pcpa_inline_pages8_(
+			blocks + i, pages + i, start, first, shift));
+	if (n % 8)
+		bits = _mm256_or_si256(bits, pcpa_inline_pages8_(
+			blocks + n - 8, pages + n - 8, start, first, shift));
 	/* One offset, at least as large as each, and aligned if all are. */
 	two = _mm_or_si128(_mm256_castsi256_si128(bits),
 			   _mm256_extracti128_si256(bits, 1));
@@ -430,7 +449,7 @@ PCPA_INLINE_WIDE int pcpa_inline_pages_wide_(const struct pcpa_inline_cache *in,
 					     void *const *blocks, uint32_t *pages,
 					     uint32_t n, int sized)
 {
-	return pcpa_inline_pages8_(in, blocks, pages, n) &&
+	return pcpa_inline_convert_wide_(in, blocks, pages, n) &&
 	       (sized || pcpa_inline_single_(in, pages, n));
 }
 #endif
@@ -446,7 +465,7 @@ PCPA_INLINE int pcpa_inline_pop_bulk_(struct pcpa_inline_cache *in,
 				  (n > list->mask + 1 - at)))
 		return 0;
 #if defined(__x86_64__)
-	if (in->wide && n >= PCPA_INLINE_WIDE_MIN)
+	if (pcpa_inline_is_wide_(in, n))
 		pcpa_inline_addrs_wide_(in, list->slots + at, blocks, n);
 	else
 #endif
@@ -461,7 +480,7 @@ PCPA_INLINE int pcpa_inline_convert_(struct pcpa_inline_cache *in, int sized,
 				     uint32_t n)
 {
 #if defined(__x86_64__)
-	if (in->wide && n >= PCPA_INLINE_WIDE_MIN)
+	if (pcpa_inline_is_wide_(in, n))
 		return pcpa_inline_pages_wide_(in, blocks, slots, n, sized);
 #endif
 	return pcpa_inline_pages_(in, blocks, slots, n) &&
