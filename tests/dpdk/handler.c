@@ -5,12 +5,10 @@
  *
  *     handler CASE PLUGIN
  *
- * Needs neither huge pages nor privileges (--no-huge).  Some functions of EAL's are
- * replaced by ones of this program, which the plugin finds first: whether it is a
- * secondary process, which addresses devices see, and what VFIO is asked to map.
+ * Needs neither huge pages nor privileges (--no-huge).  Some functions of EAL's and
+ * the library's are replaced (replaced.h).
  */
 #define _GNU_SOURCE
-#include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -31,7 +29,8 @@
 #include <rte_memory.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
-#include <rte_vfio.h>
+
+#include "replaced.h"
 
 #define COUNT 5000u
 #define BURST 32u
@@ -40,54 +39,6 @@
 static const char *plugin;
 static FILE *log_file;
 static char said[1 << 16];
-
-/* ---- What is replaced -------------------------------------------------------- */
-
-#define REPLACED __attribute__((visibility("default")))
-
-static bool secondary, vfio, physical;
-static uint64_t mapped_bytes, unmapped_bytes;
-
-REPLACED enum rte_proc_type_t rte_eal_process_type(void)
-{
-	return secondary ? RTE_PROC_SECONDARY : RTE_PROC_PRIMARY;
-}
-
-REPLACED enum rte_iova_mode rte_eal_iova_mode(void)
-{
-	return physical ? RTE_IOVA_PA : RTE_IOVA_VA;
-}
-
-/* EAL's own doesn't tell without huge pages. */
-REPLACED rte_iova_t rte_mem_virt2iova(const void *at)
-{
-	return (uintptr_t)at;
-}
-
-REPLACED int rte_vfio_is_enabled(const char *name)
-{
-	assert(strcmp(name, "vfio") == 0);
-	return vfio;
-}
-
-REPLACED int rte_vfio_noiommu_is_enabled(void)
-{
-	return 0;
-}
-
-REPLACED int rte_vfio_container_dma_map(int fd, uint64_t va, uint64_t iova, uint64_t bytes)
-{
-	assert(fd == RTE_VFIO_DEFAULT_CONTAINER_FD && va == iova);
-	mapped_bytes += bytes;
-	return 0;
-}
-
-REPLACED int rte_vfio_container_dma_unmap(int fd, uint64_t va, uint64_t iova, uint64_t bytes)
-{
-	assert(fd == RTE_VFIO_DEFAULT_CONTAINER_FD && va == iova);
-	unmapped_bytes += bytes;
-	return 0;
-}
 
 /* ---- EAL ----------------------------------------------------------------------- */
 
@@ -538,7 +489,7 @@ static void case_secondary(void)
 	void *object = NULL;
 
 	eal_begin(plugin);
-	secondary = true;
+	replaced.secondary = true;
 	expect(pool_try("second", 100, 64, 0, NULL) == NULL, "no pool");
 	said_has("pcpalloc: second: no pools in a secondary process");
 	/* One of the primary's: its pool_data is nothing of this process. */
@@ -559,12 +510,13 @@ static void case_vfio(void)
 {
 	struct rte_mempool *mp;
 
-	vfio = true;
+	replaced.vfio = true;
 	eal_begin(plugin);
 	mp = pool_make("vfio", COUNT, 2176, 0);
-	expect(mapped_bytes >= COUNT * 4096 && unmapped_bytes == 0, "mapped");
+	expect(replaced.mapped_bytes >= COUNT * 4096 &&
+	       replaced.unmapped_bytes == 0, "mapped");
 	rte_mempool_free(mp);
-	expect(unmapped_bytes == mapped_bytes, "unmapped");
+	expect(replaced.unmapped_bytes == replaced.mapped_bytes, "unmapped");
 }
 
 static void in_hugetlb(struct rte_mempool *mp)
@@ -587,7 +539,7 @@ static void case_physical(void)
 	eal_begin(plugin);
 	rte_mempool_free(pool_make("virtual", 100, 64, 0));
 	before = rss_pages();
-	physical = true;
+	replaced.physical = true;
 	for (unsigned i = 0; i < 20; i++) {
 		mp = pool_try("physical", 100, 64, 0, NULL);
 		if (mp)
@@ -596,7 +548,7 @@ static void case_physical(void)
 	said_has("KiB have no physical addresses, which are known of hugetlb pages "
 		 "only: reserve more of these, or add --iova-mode=va");
 	expect(rss_pages() < before + 10 * 100, "the memory went");
-	physical = false;
+	replaced.physical = false;
 	rte_mempool_free(pool_make("virtual", 100, 64, 0));
 }
 
