@@ -161,9 +161,8 @@ static int pool_alloc(struct rte_mempool *mp)
 	p = rte_zmalloc("pcpalloc", sizeof(*p), 0);
 	if (!p)
 		return -ENOMEM;
-	err = layout_fill(&p->layout, mp);
-	if (!err)
-		err = pool_memory_make(&p->memory, mp, p->layout.order);
+	layout_fill(&p->layout, mp);
+	err = pool_memory_make(&p->memory, mp, p->layout.order);
 	if (err) {
 		rte_free(p);
 		return err;

@@ -152,6 +152,20 @@ static int heap_make(const struct rte_mempool *mp, unsigned order,
 	return err;
 }
 
+/* Which depends on the size of the node's huge pages. */
+static int order_serve(const struct pool_memory *m, const struct rte_mempool *mp,
+		       unsigned order)
+{
+	unsigned max = pcpa_heap_max_order(m->heap);
+
+	if (order <= max)
+		return 0;
+	SAY(ERR, "%s: objects of %u bytes and their headers are larger than a block "
+		 "can be, %zu", mp->name, mp->elt_size,
+	    pcpa_heap_page_bytes(m->heap) << max);
+	return -EINVAL;
+}
+
 uint64_t pool_memory_free_pages(const struct pool_memory *m)
 {
 	struct pcpa_stats s = PCPA_STATS_INIT;
@@ -180,7 +194,10 @@ int pool_memory_make(struct pool_memory *m, const struct rte_mempool *mp,
 	err = heap_make(mp, order, &m->heap);
 	if (err)
 		return err;
-	err = pcpa_heap_notify(m->heap, arena_change, (void *)(uintptr_t)mp->name);
+	err = order_serve(m, mp, order);
+	if (!err)
+		err = pcpa_heap_notify(m->heap, arena_change,
+				       (void *)(uintptr_t)mp->name);
 	if (!err)
 		err = blocks_take(m, order);
 	if (err)

@@ -33,6 +33,7 @@
 #include "replaced.h"
 
 #define COUNT 5000u
+#define PAGE 4096u
 #define BURST 32u
 #define FLOW 1000000u
 
@@ -249,7 +250,7 @@ static void case_objects(void)
 	objects_of(COUNT, 2176, 250);
 	objects_of(COUNT, 64, 0);
 	objects_of(1, 128, 0);
-	objects_of(511, 4096 - RTE_CACHE_LINE_SIZE, 0); /* no room for colours */
+	objects_of(511, PAGE - RTE_CACHE_LINE_SIZE, 0);
 	objects_of(300, 9728, 0);			/* order 2 */
 	objects_of(20, 100000, 0);			/* order 5, uncached */
 }
@@ -271,6 +272,23 @@ static void case_colours(void)
 		expect(count[i] <= COUNT / 16 + 1, "colours are used evenly");
 	}
 	expect(used == 16, "16 colours fit");
+	all_put(mp, objects, COUNT, BURST);
+	rte_mempool_free(mp);
+}
+
+/* What fills a page with its header has one, and no colours. */
+static void case_whole(void)
+{
+	struct rte_mempool *mp;
+	void **objects;
+
+	eal_begin(plugin);
+	mp = pool_make("whole", COUNT, PAGE - RTE_CACHE_LINE_SIZE, 0);
+	said_has("pcpalloc: whole: 5000 objects, a block of 4096 bytes each");
+	objects = all_take(mp, COUNT, BURST);
+	for (unsigned i = 0; i < COUNT; i++)
+		expect((uintptr_t)objects[i] % PAGE == mp->header_size,
+		       "a page for each");
 	all_put(mp, objects, COUNT, BURST);
 	rte_mempool_free(mp);
 }
@@ -595,7 +613,12 @@ static void case_large(void)
 {
 	eal_begin(plugin);
 	expect(pool_try("large", 1, 5u << 20, 0, NULL) == NULL, "no pool");
-	said_has("are larger than a block can be");
+	said_has("pcpalloc: large: objects of 5242880 bytes and their headers are "
+		 "larger than a block can be, 2097152");
+	expect(pool_try("order10", 4, 3u << 20, 0, NULL) == NULL, "no pool");
+	said_has("pcpalloc: order10: objects of 3145728 bytes and their headers are "
+		 "larger than a block can be, 2097152");
+	rte_mempool_free(pool_make("order9", 4, (2u << 20) - 64, 0));
 	expect(pool_try("huge", 2000000000u, 2176, 0, NULL) == NULL, "no pool");
 	said_has("pcpalloc: huge: no heap of");
 }
@@ -635,6 +658,7 @@ static const struct {
 	{"vfio", case_vfio},	   {"nodes", case_nodes},
 	{"large", case_large},	   {"checks", case_checks},
 	{"table", case_table},	   {"physical", case_physical},
+	{"whole", case_whole},
 };
 
 int main(int argc, char **argv)
