@@ -149,6 +149,12 @@ static void pool_free(struct rte_mempool *mp)
 	mp->pool_data = NULL;
 }
 
+static int no_memory(const struct rte_mempool *mp)
+{
+	SAY(ERR, "%s: no pool for want of memory", mp->name);
+	return -ENOMEM;
+}
+
 static int pool_alloc(struct rte_mempool *mp)
 {
 	struct pool *p;
@@ -160,12 +166,12 @@ static int pool_alloc(struct rte_mempool *mp)
 	}
 	p = rte_zmalloc("pcpalloc", sizeof(*p), 0);
 	if (!p)
-		return -ENOMEM;
+		return no_memory(mp);
 	layout_fill(&p->layout, mp);
 	err = pool_memory_make(&p->memory, mp, p->layout.order);
 	if (err) {
 		rte_free(p);
-		return err;
+		return err == -ENOMEM ? no_memory(mp) : err;
 	}
 	p->id = ++last_id;
 	mp->pool_data = p;
@@ -193,7 +199,7 @@ static int pool_populate(struct rte_mempool *mp, unsigned max, void *memory,
 
 	(void)memory, (void)iova, (void)bytes;
 	if (pool_memory_list(&p->memory, mp))
-		return -ENOMEM;
+		return no_memory(mp);
 	for (n = 0; n < max && n < p->memory.nr_blocks; n++) {
 		void *object = layout_object(&p->layout, p->memory.blocks[n]);
 

@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,12 +23,12 @@
 #include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
 
+#include "eal.h"
 #include "replaced.h"
 
 #define COUNT 5000u
@@ -38,66 +37,8 @@
 #define FLOW 1000000u
 
 static const char *plugin;
-static FILE *log_file;
-static char said[1 << 16];
 
-/* ---- EAL ----------------------------------------------------------------------- */
-
-static int fail(const char *text)
-{
-	fprintf(stderr, "FAILED: %s\n", text);
-	exit(1);
-}
-
-static void expect(bool is, const char *text)
-{
-	if (!is)
-		fail(text);
-}
-
-static void said_has(const char *text)
-{
-	fflush(log_file);
-	rewind(log_file);
-	said[fread(said, 1, sizeof(said) - 1, log_file)] = '\0';
-	if (!strstr(said, text)) {
-		fprintf(stderr, "FAILED: no \"%s\" in:\n%s", text, said);
-		exit(1);
-	}
-}
-
-/* Two lcores on processors that this process may use, perhaps the same. */
-static void lcores_choose(char *text, size_t bytes)
-{
-	cpu_set_t set;
-	int cpu[2], n = 0;
-
-	expect(sched_getaffinity(0, sizeof(set), &set) == 0, "affinity");
-	for (size_t i = 0; i < CPU_SETSIZE && n < 2; i++)
-		if (CPU_ISSET(i, &set))
-			cpu[n++] = (int)i;
-	snprintf(text, bytes, "0@%d,1@%d", cpu[0], cpu[n - 1]);
-}
-
-static void eal_begin(const char *load)
-{
-	char lcores[32], program[] = "handler";
-	const char *argv[20] = {program, "--no-huge", "-m", "64", "--no-shconf",
-				"--no-pci", "--no-telemetry", "--lcores", lcores,
-				"--log-level=mempool.pcpalloc:debug"};
-	int argc = 10;
-
-	lcores_choose(lcores, sizeof(lcores));
-	if (load) {
-		argv[argc++] = "-d";
-		argv[argc++] = load;
-	}
-	log_file = tmpfile();
-	expect(log_file != NULL, "a file for the log");
-	rte_openlog_stream(log_file);
-	expect(rte_eal_init(argc, (char **)(uintptr_t)argv) >= 0, "rte_eal_init");
-	rte_openlog_stream(log_file);
-}
+/* ---- Pools ---------------------------------------------------------------------- */
 
 /* Each object that is made says who it is. */
 static void object_number(struct rte_mempool *mp, void *arg, void *object,
@@ -535,6 +476,9 @@ static void case_vfio(void)
 	       replaced.unmapped_bytes == 0, "mapped");
 	rte_mempool_free(mp);
 	expect(replaced.unmapped_bytes == replaced.mapped_bytes, "unmapped");
+	replaced.unmappable = true;
+	rte_mempool_free(pool_make("unmapped", COUNT, 2176, 0));
+	said_has("pcpalloc: unmapped: not mapped for VFIO: No space left on device");
 }
 
 static void in_hugetlb(struct rte_mempool *mp)
@@ -623,6 +567,49 @@ static void case_large(void)
 	said_has("pcpalloc: huge: no heap of");
 }
 
+static void short_of(const char *name, const char *why)
+{
+	char text[100];
+
+	expect(pool_try(name, 512, 64, 0, NULL) == NULL, "no pool");
+	snprintf(text, sizeof(text), "pcpalloc: %s: %s", name, why);
+	said_has(text);
+}
+
+/* Memory that isn't there leaves no pool, and the log says so. */
+static void case_short(void)
+{
+	eal_begin(plugin);
+	replaced.zmalloc_fails = 1;
+	short_of("pool", "no pool for want of memory");
+	replaced.zmalloc_fails = 2;
+	short_of("list", "no pool for want of memory");
+	expect(replaced.zmalloc_fails == 0, "both were asked for");
+	replaced.bulk_short = true;
+	short_of("blocks", "511 of 512 blocks are there");
+	replaced.bulk_short = false;
+	rte_mempool_free(pool_make("enough", 512, 64, 0));
+}
+
+/* A forked child leaves the memory alone: it isn't its own. */
+static void case_stays(void)
+{
+	struct rte_mempool *mp;
+	int status;
+	pid_t child;
+
+	eal_begin(plugin);
+	mp = pool_make("stays", COUNT, 2176, 0);
+	child = fork();
+	if (child == 0) {
+		rte_mempool_get_ops(mp->ops_index)->free(mp);
+		said_has("pcpalloc: stays: its memory stays: No such device\n");
+		_exit(0);
+	}
+	expect(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0, "the child says why");
+}
+
 /* PCPA_CHECKS finds an object that is put back twice, and disturbs none. */
 static void case_checks(void)
 {
@@ -658,7 +645,8 @@ static const struct {
 	{"vfio", case_vfio},	   {"nodes", case_nodes},
 	{"large", case_large},	   {"checks", case_checks},
 	{"table", case_table},	   {"physical", case_physical},
-	{"whole", case_whole},
+	{"whole", case_whole},	   {"short", case_short},
+	{"stays", case_stays},
 };
 
 int main(int argc, char **argv)
