@@ -348,6 +348,35 @@ static void case_pools(void)
 	}
 }
 
+static void *pools_make(void *name)
+{
+	void **objects;
+
+	for (unsigned i = 0; i < 50; i++) {
+		struct rte_mempool *mp = pool_make(name, 100, 64, 0);
+
+		objects = all_take(mp, 100, BURST);
+		all_put(mp, objects, 100, 1);
+		rte_mempool_free(mp);
+	}
+	return NULL;
+}
+
+/* Threads make pools at the same time. */
+static void case_makers(void)
+{
+	char names[2][8] = {"left", "right"};
+	pthread_t threads[2];
+	unsigned i;
+
+	eal_begin(plugin);
+	for (i = 0; i < 2; i++)
+		expect(pthread_create(&threads[i], NULL, pools_make, names[i]) == 0,
+		       "a thread");
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static unsigned lines_count(const char *text)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -646,7 +675,7 @@ static const struct {
 	{"large", case_large},	   {"checks", case_checks},
 	{"table", case_table},	   {"physical", case_physical},
 	{"whole", case_whole},	   {"short", case_short},
-	{"stays", case_stays},
+	{"stays", case_stays},	   {"makers", case_makers},
 };
 
 int main(int argc, char **argv)
