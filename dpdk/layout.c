@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* layout.c - see layout.h. */
-#include <errno.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
-#include <pcpalloc/pcpalloc.h>
-
 #include "layout.h"
-#include "say.h"
 
 /* More colours than a page has lines would repeat its sets. */
 #define COLOURS_MAX 64u
@@ -27,22 +23,21 @@ WIDE void layout_objects_wide(const struct layout *l, void **blocks, unsigned n)
 		blocks[i] = layout_object(l, blocks[i]);
 }
 
-int layout_fill(struct layout *l, const struct rte_mempool *mp)
+void layout_fill(struct layout *l, const struct rte_mempool *mp)
 {
-	size_t bytes = (size_t)mp->header_size + mp->elt_size + mp->trailer_size;
-	size_t colours;
+	struct rte_mempool_objsz size;
+	size_t bytes, colours;
 
+	/* mp->trailer_size also has what spreads neighbours over memory channels. */
+	rte_mempool_calc_obj_size(mp->elt_size, mp->flags | RTE_MEMPOOL_F_NO_SPREAD,
+				  &size);
+	bytes = (size_t)size.header_size + size.elt_size + size.trailer_size;
 	l->wide = HAS_WIDE;
 	l->order = 0;
 	l->block_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	while (l->block_bytes < bytes && l->order < PCPA_MAX_ORDER) {
+	while (l->block_bytes < bytes) {
 		l->block_bytes <<= 1;
 		l->order++;
-	}
-	if (l->block_bytes < bytes) {
-		SAY(ERR, "%s: objects of %zu bytes are larger than a block can be, "
-			 "%zu", mp->name, bytes, l->block_bytes);
-		return -EINVAL;
 	}
 	colours = (l->block_bytes - bytes) / RTE_CACHE_LINE_SIZE + 1;
 	colours = rte_align64prevpow2(RTE_MIN(colours, COLOURS_MAX));
@@ -50,5 +45,4 @@ int layout_fill(struct layout *l, const struct rte_mempool *mp)
 	/* The block's number, times the bytes of a line. */
 	l->offset_shift = rte_log2_u64(l->block_bytes / RTE_CACHE_LINE_SIZE);
 	l->offset_mask = (colours - 1) * RTE_CACHE_LINE_SIZE;
-	return 0;
 }

@@ -30,9 +30,9 @@ struct layout {
 	bool wide; /* the processor has AVX2 */
 };
 
-/* For the pool's objects.  Returns 0 or, which the log says, -EINVAL: no block is
- * large enough. */
-int layout_fill(struct layout *l, const struct rte_mempool *mp);
+/* For the pool's objects, in blocks of the least order; perhaps one that no heap
+ * serves. */
+void layout_fill(struct layout *l, const struct rte_mempool *mp);
 
 static inline void *layout_object(const struct layout *l, void *block)
 {

@@ -15,14 +15,16 @@
  *  M1  A block is free, with its object in it, constructed; or taken, which is what
  *      dequeued objects are, and blocks beyond mp->size for ever.  The heap leaves
  *      free blocks alone (PCPA_HEAP_CONTENTS).
- *  M2  Only a process that has made a pool has heaps.  In any other one (EAL's
- *      secondary) `maker` is false, and pool_data means nothing.
+ *  M2  Only EAL's primary process makes pools and has heaps.  In a secondary one
+ *      pool_data means nothing.
  *  M3  A thread keeps a handle of its cache of the pool that it used last (`bound`).
  *
  * Cost: a bulk call of the library and a pass over the objects; for one object to
  * put back a call.  Making a pool populates its memory.
  * Concurrency: any thread may get and put, known to EAL or not, but no signal
- * handler, as with all of rte_mempool.  A pool is made and freed by one thread.
+ * handler, as with all of rte_mempool.  A pool is made and freed by one thread,
+ * while others may make theirs: they share `last_id` only, which is atomic (relaxed:
+ * it must be unique, and orders nothing).
  * Failure: a get that finds fewer than n objects gives them back.  A pool that
  * can't be made leaves nothing, and the log says why.
  * Proved by tests/dpdk/.
@@ -53,7 +55,6 @@ struct pool {
 	uint64_t id; /* unique in the process */
 };
 
-static bool maker; /* M2 */
 static uint64_t last_id;
 
 static __thread struct {
@@ -62,6 +63,11 @@ static __thread struct {
 	struct pcpa_cache cache;
 } bound __attribute__((tls_model("initial-exec"))); /* M3 */
 
+static bool primary(void) /* M2 */
+{
+	return rte_eal_process_type() == RTE_PROC_PRIMARY;
+}
+
 /* ---- Get and put ----------------------------------------------------------- */
 
 /* M3, and M2: false where this process has none of the pool. */
@@ -69,7 +75,7 @@ static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
 {
 	const struct pool *p = mp->pool_data;
 
-	if (!maker) {
+	if (!primary()) {
 		SAY(ERR, "%s: only the process that made the pool can use it, no "
 			 "secondary one", mp->name);
 		return false;
@@ -131,7 +137,7 @@ static unsigned pool_count(const struct rte_mempool *mp)
 {
 	const struct pool *p = mp->pool_data;
 
-	if (!maker)
+	if (!primary())
 		return 0;
 	return (unsigned)(pool_memory_free_pages(&p->memory) >> p->layout.order);
 }
@@ -142,11 +148,17 @@ static void pool_free(struct rte_mempool *mp)
 {
 	struct pool *p = mp->pool_data;
 
-	if (!maker || !p)
+	if (!primary() || !p)
 		return;
 	pool_memory_end(&p->memory, mp->name);
 	rte_free(p);
 	mp->pool_data = NULL;
+}
+
+static int no_memory(const struct rte_mempool *mp)
+{
+	SAY(ERR, "%s: no pool for want of memory", mp->name);
+	return -ENOMEM;
 }
 
 static int pool_alloc(struct rte_mempool *mp)
@@ -154,23 +166,21 @@ static int pool_alloc(struct rte_mempool *mp)
 	struct pool *p;
 	int err;
 
-	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+	if (!primary()) {
 		SAY(ERR, "%s: no pools in a secondary process", mp->name);
 		return -ENOTSUP;
 	}
 	p = rte_zmalloc("pcpalloc", sizeof(*p), 0);
 	if (!p)
-		return -ENOMEM;
-	err = layout_fill(&p->layout, mp);
-	if (!err)
-		err = pool_memory_make(&p->memory, mp, p->layout.order);
+		return no_memory(mp);
+	layout_fill(&p->layout, mp);
+	err = pool_memory_make(&p->memory, mp, p->layout.order);
 	if (err) {
 		rte_free(p);
-		return err;
+		return err == -ENOMEM ? no_memory(mp) : err;
 	}
-	p->id = ++last_id;
+	p->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	mp->pool_data = p;
-	maker = true;
 	return 0;
 }
 
@@ -194,7 +204,7 @@ static int pool_populate(struct rte_mempool *mp, unsigned max, void *memory,
 
 	(void)memory, (void)iova, (void)bytes;
 	if (pool_memory_list(&p->memory, mp))
-		return -ENOMEM;
+		return no_memory(mp);
 	for (n = 0; n < max && n < p->memory.nr_blocks; n++) {
 		void *object = layout_object(&p->layout, p->memory.blocks[n]);
 

@@ -152,6 +152,20 @@ static int heap_make(const struct rte_mempool *mp, unsigned order,
 	return err;
 }
 
+/* Which depends on the size of the node's huge pages. */
+static int order_serve(const struct pool_memory *m, const struct rte_mempool *mp,
+		       unsigned order)
+{
+	unsigned max = pcpa_heap_max_order(m->heap);
+
+	if (order <= max)
+		return 0;
+	SAY(ERR, "%s: objects of %u bytes and their headers are larger than a block "
+		 "can be, %zu", mp->name, mp->elt_size,
+	    pcpa_heap_page_bytes(m->heap) << max);
+	return -EINVAL;
+}
+
 uint64_t pool_memory_free_pages(const struct pool_memory *m)
 {
 	struct pcpa_stats s = PCPA_STATS_INIT;
@@ -160,7 +174,8 @@ uint64_t pool_memory_free_pages(const struct pool_memory *m)
 						: s.managed_pages - s.used_pages;
 }
 
-static int blocks_take(struct pool_memory *m, unsigned order)
+static int blocks_take(struct pool_memory *m, const struct rte_mempool *mp,
+		       unsigned order)
 {
 	size_t n = pool_memory_free_pages(m) >> order;
 
@@ -168,7 +183,10 @@ static int blocks_take(struct pool_memory *m, unsigned order)
 	if (!m->blocks)
 		return -ENOMEM;
 	m->nr_blocks = pcpa_alloc_bulk(m->heap, order, 0, m->blocks, n);
-	return 0;
+	if (m->nr_blocks >= mp->size)
+		return 0;
+	SAY(ERR, "%s: %zu of %u blocks are there", mp->name, m->nr_blocks, mp->size);
+	return -ENOMEM;
 }
 
 int pool_memory_make(struct pool_memory *m, const struct rte_mempool *mp,
@@ -180,9 +198,12 @@ int pool_memory_make(struct pool_memory *m, const struct rte_mempool *mp,
 	err = heap_make(mp, order, &m->heap);
 	if (err)
 		return err;
-	err = pcpa_heap_notify(m->heap, arena_change, (void *)(uintptr_t)mp->name);
+	err = order_serve(m, mp, order);
 	if (!err)
-		err = blocks_take(m, order);
+		err = pcpa_heap_notify(m->heap, arena_change,
+				       (void *)(uintptr_t)mp->name);
+	if (!err)
+		err = blocks_take(m, mp, order);
 	if (err)
 		pool_memory_end(m, mp->name);
 	return err;
@@ -201,7 +222,7 @@ void pool_memory_end(struct pool_memory *m, const char *name)
 	if (!err)
 		err = pcpa_heap_destroy(m->heap);
 	if (err)
-		SAY(ERR, "%s: its memory stays, a thread is inside of it: %s", name,
-		    rte_strerror(-err));
+		SAY(ERR, "%s: its memory stays: %s%s", name, rte_strerror(-err),
+		    err == -ETIMEDOUT ? ", a thread is inside of it" : "");
 	free(m->blocks);
 }

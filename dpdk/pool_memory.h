@@ -39,7 +39,7 @@ struct pool_memory {
 
 /* mp->size blocks of the order and what more there is room for, on the node that
  * mp->pool_config names, or else the pool's socket, or the caller's.  Returns 0, or a
- * negative errno with *m undefined. */
+ * negative errno with *m undefined: -EINVAL where the heap has no blocks so large. */
 int pool_memory_make(struct pool_memory *m, const struct rte_mempool *mp,
 		     unsigned order);
 

@@ -5,15 +5,12 @@
  *
  *     handler CASE PLUGIN
  *
- * Needs neither huge pages nor privileges (--no-huge).  Some functions of EAL's are
- * replaced by ones of this program, which the plugin finds first: whether it is a
- * secondary process, which addresses devices see, and what VFIO is asked to map.
+ * Needs neither huge pages nor privileges (--no-huge).  Some functions of EAL's and
+ * the library's are replaced (replaced.h).
  */
 #define _GNU_SOURCE
-#include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,126 +23,22 @@
 #include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
-#include <rte_vfio.h>
+
+#include "eal.h"
+#include "replaced.h"
 
 #define COUNT 5000u
+#define PAGE 4096u
 #define BURST 32u
 #define FLOW 1000000u
 
 static const char *plugin;
-static FILE *log_file;
-static char said[1 << 16];
 
-/* ---- What is replaced -------------------------------------------------------- */
-
-#define REPLACED __attribute__((visibility("default")))
-
-static bool secondary, vfio, physical;
-static uint64_t mapped_bytes, unmapped_bytes;
-
-REPLACED enum rte_proc_type_t rte_eal_process_type(void)
-{
-	return secondary ? RTE_PROC_SECONDARY : RTE_PROC_PRIMARY;
-}
-
-REPLACED enum rte_iova_mode rte_eal_iova_mode(void)
-{
-	return physical ? RTE_IOVA_PA : RTE_IOVA_VA;
-}
-
-/* EAL's own doesn't tell without huge pages. */
-REPLACED rte_iova_t rte_mem_virt2iova(const void *at)
-{
-	return (uintptr_t)at;
-}
-
-REPLACED int rte_vfio_is_enabled(const char *name)
-{
-	assert(strcmp(name, "vfio") == 0);
-	return vfio;
-}
-
-REPLACED int rte_vfio_noiommu_is_enabled(void)
-{
-	return 0;
-}
-
-REPLACED int rte_vfio_container_dma_map(int fd, uint64_t va, uint64_t iova, uint64_t bytes)
-{
-	assert(fd == RTE_VFIO_DEFAULT_CONTAINER_FD && va == iova);
-	mapped_bytes += bytes;
-	return 0;
-}
-
-REPLACED int rte_vfio_container_dma_unmap(int fd, uint64_t va, uint64_t iova, uint64_t bytes)
-{
-	assert(fd == RTE_VFIO_DEFAULT_CONTAINER_FD && va == iova);
-	unmapped_bytes += bytes;
-	return 0;
-}
-
-/* ---- EAL ----------------------------------------------------------------------- */
-
-static int fail(const char *text)
-{
-	fprintf(stderr, "FAILED: %s\n", text);
-	exit(1);
-}
-
-static void expect(bool is, const char *text)
-{
-	if (!is)
-		fail(text);
-}
-
-static void said_has(const char *text)
-{
-	fflush(log_file);
-	rewind(log_file);
-	said[fread(said, 1, sizeof(said) - 1, log_file)] = '\0';
-	if (!strstr(said, text)) {
-		fprintf(stderr, "FAILED: no \"%s\" in:\n%s", text, said);
-		exit(1);
-	}
-}
-
-/* Two lcores on processors that this process may use, perhaps the same. */
-static void lcores_choose(char *text, size_t bytes)
-{
-	cpu_set_t set;
-	int cpu[2], n = 0;
-
-	expect(sched_getaffinity(0, sizeof(set), &set) == 0, "affinity");
-	for (size_t i = 0; i < CPU_SETSIZE && n < 2; i++)
-		if (CPU_ISSET(i, &set))
-			cpu[n++] = (int)i;
-	snprintf(text, bytes, "0@%d,1@%d", cpu[0], cpu[n - 1]);
-}
-
-static void eal_begin(const char *load)
-{
-	char lcores[32], program[] = "handler";
-	const char *argv[20] = {program, "--no-huge", "-m", "64", "--no-shconf",
-				"--no-pci", "--no-telemetry", "--lcores", lcores,
-				"--log-level=mempool.pcpalloc:debug"};
-	int argc = 10;
-
-	lcores_choose(lcores, sizeof(lcores));
-	if (load) {
-		argv[argc++] = "-d";
-		argv[argc++] = load;
-	}
-	log_file = tmpfile();
-	expect(log_file != NULL, "a file for the log");
-	rte_openlog_stream(log_file);
-	expect(rte_eal_init(argc, (char **)(uintptr_t)argv) >= 0, "rte_eal_init");
-	rte_openlog_stream(log_file);
-}
+/* ---- Pools ---------------------------------------------------------------------- */
 
 /* Each object that is made says who it is. */
 static void object_number(struct rte_mempool *mp, void *arg, void *object,
@@ -298,7 +191,7 @@ static void case_objects(void)
 	objects_of(COUNT, 2176, 250);
 	objects_of(COUNT, 64, 0);
 	objects_of(1, 128, 0);
-	objects_of(511, 4096 - RTE_CACHE_LINE_SIZE, 0); /* no room for colours */
+	objects_of(511, PAGE - RTE_CACHE_LINE_SIZE, 0);
 	objects_of(300, 9728, 0);			/* order 2 */
 	objects_of(20, 100000, 0);			/* order 5, uncached */
 }
@@ -320,6 +213,23 @@ static void case_colours(void)
 		expect(count[i] <= COUNT / 16 + 1, "colours are used evenly");
 	}
 	expect(used == 16, "16 colours fit");
+	all_put(mp, objects, COUNT, BURST);
+	rte_mempool_free(mp);
+}
+
+/* What fills a page with its header has one, and no colours. */
+static void case_whole(void)
+{
+	struct rte_mempool *mp;
+	void **objects;
+
+	eal_begin(plugin);
+	mp = pool_make("whole", COUNT, PAGE - RTE_CACHE_LINE_SIZE, 0);
+	said_has("pcpalloc: whole: 5000 objects, a block of 4096 bytes each");
+	objects = all_take(mp, COUNT, BURST);
+	for (unsigned i = 0; i < COUNT; i++)
+		expect((uintptr_t)objects[i] % PAGE == mp->header_size,
+		       "a page for each");
 	all_put(mp, objects, COUNT, BURST);
 	rte_mempool_free(mp);
 }
@@ -438,6 +348,35 @@ static void case_pools(void)
 	}
 }
 
+static void *pools_make(void *name)
+{
+	void **objects;
+
+	for (unsigned i = 0; i < 50; i++) {
+		struct rte_mempool *mp = pool_make(name, 100, 64, 0);
+
+		objects = all_take(mp, 100, BURST);
+		all_put(mp, objects, 100, 1);
+		rte_mempool_free(mp);
+	}
+	return NULL;
+}
+
+/* Threads make pools at the same time. */
+static void case_makers(void)
+{
+	char names[2][8] = {"left", "right"};
+	pthread_t threads[2];
+	unsigned i;
+
+	eal_begin(plugin);
+	for (i = 0; i < 2; i++)
+		expect(pthread_create(&threads[i], NULL, pools_make, names[i]) == 0,
+		       "a thread");
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static unsigned lines_count(const char *text)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -538,7 +477,7 @@ static void case_secondary(void)
 	void *object = NULL;
 
 	eal_begin(plugin);
-	secondary = true;
+	replaced.secondary = true;
 	expect(pool_try("second", 100, 64, 0, NULL) == NULL, "no pool");
 	said_has("pcpalloc: second: no pools in a secondary process");
 	/* One of the primary's: its pool_data is nothing of this process. */
@@ -559,12 +498,16 @@ static void case_vfio(void)
 {
 	struct rte_mempool *mp;
 
-	vfio = true;
+	replaced.vfio = true;
 	eal_begin(plugin);
 	mp = pool_make("vfio", COUNT, 2176, 0);
-	expect(mapped_bytes >= COUNT * 4096 && unmapped_bytes == 0, "mapped");
+	expect(replaced.mapped_bytes >= COUNT * 4096 &&
+	       replaced.unmapped_bytes == 0, "mapped");
 	rte_mempool_free(mp);
-	expect(unmapped_bytes == mapped_bytes, "unmapped");
+	expect(replaced.unmapped_bytes == replaced.mapped_bytes, "unmapped");
+	replaced.unmappable = true;
+	rte_mempool_free(pool_make("unmapped", COUNT, 2176, 0));
+	said_has("pcpalloc: unmapped: not mapped for VFIO: No space left on device");
 }
 
 static void in_hugetlb(struct rte_mempool *mp)
@@ -587,7 +530,7 @@ static void case_physical(void)
 	eal_begin(plugin);
 	rte_mempool_free(pool_make("virtual", 100, 64, 0));
 	before = rss_pages();
-	physical = true;
+	replaced.physical = true;
 	for (unsigned i = 0; i < 20; i++) {
 		mp = pool_try("physical", 100, 64, 0, NULL);
 		if (mp)
@@ -596,7 +539,7 @@ static void case_physical(void)
 	said_has("KiB have no physical addresses, which are known of hugetlb pages "
 		 "only: reserve more of these, or add --iova-mode=va");
 	expect(rss_pages() < before + 10 * 100, "the memory went");
-	physical = false;
+	replaced.physical = false;
 	rte_mempool_free(pool_make("virtual", 100, 64, 0));
 }
 
@@ -643,9 +586,57 @@ static void case_large(void)
 {
 	eal_begin(plugin);
 	expect(pool_try("large", 1, 5u << 20, 0, NULL) == NULL, "no pool");
-	said_has("are larger than a block can be");
+	said_has("pcpalloc: large: objects of 5242880 bytes and their headers are "
+		 "larger than a block can be, 2097152");
+	expect(pool_try("order10", 4, 3u << 20, 0, NULL) == NULL, "no pool");
+	said_has("pcpalloc: order10: objects of 3145728 bytes and their headers are "
+		 "larger than a block can be, 2097152");
+	rte_mempool_free(pool_make("order9", 4, (2u << 20) - 64, 0));
 	expect(pool_try("huge", 2000000000u, 2176, 0, NULL) == NULL, "no pool");
 	said_has("pcpalloc: huge: no heap of");
+}
+
+static void short_of(const char *name, const char *why)
+{
+	char text[100];
+
+	expect(pool_try(name, 512, 64, 0, NULL) == NULL, "no pool");
+	snprintf(text, sizeof(text), "pcpalloc: %s: %s", name, why);
+	said_has(text);
+}
+
+/* Memory that isn't there leaves no pool, and the log says so. */
+static void case_short(void)
+{
+	eal_begin(plugin);
+	replaced.zmalloc_fails = 1;
+	short_of("pool", "no pool for want of memory");
+	replaced.zmalloc_fails = 2;
+	short_of("list", "no pool for want of memory");
+	expect(replaced.zmalloc_fails == 0, "both were asked for");
+	replaced.bulk_short = true;
+	short_of("blocks", "511 of 512 blocks are there");
+	replaced.bulk_short = false;
+	rte_mempool_free(pool_make("enough", 512, 64, 0));
+}
+
+/* A forked child leaves the memory alone: it isn't its own. */
+static void case_stays(void)
+{
+	struct rte_mempool *mp;
+	int status;
+	pid_t child;
+
+	eal_begin(plugin);
+	mp = pool_make("stays", COUNT, 2176, 0);
+	child = fork();
+	if (child == 0) {
+		rte_mempool_get_ops(mp->ops_index)->free(mp);
+		said_has("pcpalloc: stays: its memory stays: No such device\n");
+		_exit(0);
+	}
+	expect(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0, "the child says why");
 }
 
 /* PCPA_CHECKS finds an object that is put back twice, and disturbs none. */
@@ -683,6 +674,8 @@ static const struct {
 	{"vfio", case_vfio},	   {"nodes", case_nodes},
 	{"large", case_large},	   {"checks", case_checks},
 	{"table", case_table},	   {"physical", case_physical},
+	{"whole", case_whole},	   {"short", case_short},
+	{"stays", case_stays},	   {"makers", case_makers},
 };
 
 int main(int argc, char **argv)
