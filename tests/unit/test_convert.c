@@ -92,7 +92,7 @@ Test(convert, pages_of_any_length_of_range_are_inside)
 	for (unsigned wide = 0; wide <= widths(); wide++) {
 		for (uint32_t i = 0; i < 16; i++)
 			blocks[i] = addr_of(&three, three.first_pfn +
-							    (0x10000 << i % 2) + i);
+							    (0x10000u << i % 2) + i);
 		cr_expect(pcpi_convert_to_pfns(&three, wide, blocks, pfns, 16));
 		cr_expect_eq(pfns[15], three.first_pfn + 0x2000f);
 		blocks[3] = addr_of(&three, three.first_pfn + 0x30000);
