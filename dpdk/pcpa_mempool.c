@@ -45,9 +45,9 @@
 
 RTE_LOG_REGISTER(pcpa_mempool_log, mempool.pcpalloc, NOTICE)
 
-/* Objects that an enqueue converts at once: what a flush of a lcore's cache of
- * the default size puts is a few of them. */
-#define CHUNK 128u
+/* Objects at once: more are no hit of the thread's cache.  What a lcore's cache of
+ * the default size gets or puts is two of these. */
+#define CHUNK PCPA_INLINE_BULK
 
 struct pool {
 	struct pool_memory memory;
@@ -89,11 +89,16 @@ static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
 static int pool_dequeue(struct rte_mempool *mp, void **objects, unsigned n)
 {
 	const struct pool *p = mp->pool_data;
-	size_t got;
+	unsigned got = 0, want, more;
 
 	if (unlikely(bound.id != p->id) && !bind(mp))
 		return -ENOTSUP;
-	got = pcpa_cache_alloc_bulk(&bound.cache, p->layout.order, 0, objects, n);
+	do {
+		want = RTE_MIN(n - got, CHUNK);
+		more = (unsigned)pcpa_cache_alloc_bulk(
+			&bound.cache, p->layout.order, 0, objects + got, want);
+		got += more;
+	} while (more == want && got < n);
 	if (unlikely(got < n)) {
 		pcpa_free_bulk_sized(p->memory.heap, p->layout.order, objects, got);
 		return -ENOBUFS;

@@ -34,6 +34,7 @@
 #define COUNT 5000u
 #define PAGE 4096u
 #define BURST 32u
+#define MANY 700u
 #define FLOW 1000000u
 
 static const char *plugin;
@@ -153,20 +154,25 @@ static void listed(struct rte_mempool *mp, void **objects, unsigned n)
 	}
 }
 
-static void no_more(struct rte_mempool *mp)
+/* Of an empty pool, and of one with fewer than a call of several parts asks for. */
+static void no_more(struct rte_mempool *mp, void **objects, unsigned n)
 {
-	void *more[BURST];
-	unsigned i;
+	unsigned some = RTE_MIN(n, 300u), i;
+	void *more[MANY];
 
 	for (i = 0; i < 10000; i++)
 		expect(rte_mempool_get_bulk(mp, more, BURST) == -ENOBUFS,
 		       "an empty pool says so");
+	rte_mempool_put_bulk(mp, objects, some);
+	expect(rte_mempool_get_bulk(mp, more, MANY) == -ENOBUFS, "too many");
+	for (i = 0; i < some; i++)
+		expect(rte_mempool_get(mp, objects + i) == 0, "all still there");
 }
 
 static void objects_of(unsigned n, unsigned bytes, unsigned cache)
 {
 	struct rte_mempool *mp = pool_make("objects", n, bytes, cache);
-	unsigned at_once[] = {1, 7, BURST, 250}, i;
+	unsigned at_once[] = {1, 7, BURST, 250, MANY}, i;
 	void **objects;
 	void *first;
 
@@ -174,7 +180,7 @@ static void objects_of(unsigned n, unsigned bytes, unsigned cache)
 		objects = all_take(mp, n, at_once[i]);
 		expect(rte_mempool_avail_count(mp) == 0, "none is free");
 		listed(mp, objects, n);
-		no_more(mp);
+		no_more(mp, objects, n);
 		all_put(mp, objects, n, at_once[RTE_DIM(at_once) - 1 - i]);
 		expect(rte_mempool_avail_count(mp) == n, "all are free again");
 	}
