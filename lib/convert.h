@@ -100,8 +100,7 @@ PCPI_INLINE bool pcpi_convert_four(const uint8_t *orders, unsigned page_shift,
  * True iff the order bytes (page.h) of blocks[0..n-1] all say "a block of order 0".
  * Requires that to_pfns() has said yes to them.  In both widths: where the processor
  * has BMI2, an address is loaded and shifted in one step, and compared with memory
- * and jumped in another.  (Bytes collected in a vector take a third more, a
- * gather twice the time.)
+ * and jumped in another.  (A gather takes twice the time.)
  */
 PCPI_INLINE bool pcpi_convert_single(const struct pcpi_range *r,
 				     const uint8_t *orders,

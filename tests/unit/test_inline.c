@@ -425,7 +425,8 @@ Test(inline, bulk_of_more_calls)
 	end();
 }
 
-/* The plain conversion, as on a processor without AVX2, gives the same. */
+/* The plain conversion, as on a processor without AVX2, gives the same.  (Compiled for
+ * AVX2, as unit/inline_avx2 is, the header asks nobody.) */
 Test(inline, bulk_without_avx2)
 {
 	void *again[64];
