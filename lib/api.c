@@ -36,13 +36,6 @@
 
 /* ---- Heaps ------------------------------------------------------------------ */
 
-static bool has_verbosity(const struct pcpa_heap_options *opts)
-{
-	return opts && opts->struct_size >=
-			       offsetof(struct pcpa_heap_options, verbosity) +
-				       sizeof(opts->verbosity);
-}
-
 static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
 {
 	struct pcpa_heap_options full;
@@ -56,7 +49,7 @@ static int create(const struct pcpa_heap_options *opts, struct pcpa_heap **out)
 	if (!err)
 		err = pcpi_env_checks(&full.flags, error, sizeof(error));
 	if (err) {
-		if (!has_verbosity(opts) || opts->verbosity > 0)
+		if (pcpi_config_is_loud(opts))
 			pcpi_sys_say("%s", error);
 		return err;
 	}
@@ -81,7 +74,7 @@ PCPI_EXPORT int pcpa_heap_destroy(struct pcpa_heap *heap)
 
 	if (err)
 		return err;
-	err = pcpi_heap_destroy(heap);
+	err = pcpi_heap_destroy(heap, false);
 	pcpi_api_end(saved);
 	return err;
 }

@@ -512,3 +512,11 @@ int pcpi_config_check(const struct pcpa_heap_options *opts, size_t page_bytes,
 	*normalized = o;
 	return 0;
 }
+
+bool pcpi_config_is_loud(const struct pcpa_heap_options *opts)
+{
+	size_t need = offsetof(struct pcpa_heap_options, verbosity) +
+		      sizeof(opts->verbosity);
+
+	return !opts || opts->struct_size < need || opts->verbosity > 0;
+}

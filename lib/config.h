@@ -73,4 +73,7 @@ int pcpi_config_check(const struct pcpa_heap_options *opts, size_t page_bytes,
 		      struct pcpa_heap_options *normalized, char *error,
 		      size_t error_bytes);
 
+/* Whether errors in these options, which weren't checked, are to be said. */
+bool pcpi_config_is_loud(const struct pcpa_heap_options *opts);
+
 #endif

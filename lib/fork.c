@@ -24,6 +24,8 @@
  *     that was forked between their registration and the note of it: only the
  *     first call counts.
  *
+ * K4  A process has a number, which its children of fork() don't.
+ *
  * Cost: some 20 lock operations a heap and node.
  * Proved by tests/conc/fork.c, fork_first.c, rcu.c,
  * spawn.c, tests/unit/test_disable_beside.c.
@@ -42,6 +44,7 @@ static bool registered; /* a */
  * how often its handlers were called beyond the first time. */
 static const void *frozen_by; /* a */
 static unsigned again;
+static uint64_t process_id; /* a; 0: not asked for yet */
 
 static void zone_freeze(struct pcpi_zone *z)
 {
@@ -151,6 +154,7 @@ static void child(void)
 
 	if (!thaw_due())
 		return;
+	pcpi_store_relaxed(&process_id, 0); /* relaxed: nobody else is here */
 	pcpi_rcu_forked();
 	locks_thaw();
 	pcpi_list_each(h, &pcpi_heaps_partial, link)
@@ -177,6 +181,20 @@ int pcpi_fork_setup(void)
 		/* release: pairs with the load above. */
 		pcpi_store_release(&registered, true);
 	return err;
+}
+
+uint64_t pcpi_process_id(void)
+{
+	/* relaxed: nothing but the number is read. */
+	uint64_t id = pcpi_load_relaxed(&process_id), mine;
+
+	if (id)
+		return id;
+	/* Spread, since numbers are added to it. */
+	mine = ((pcpi_sys->clock_ns() ^ (uint64_t)pcpi_sys->tid() << 32) | 1) *
+	       0x9e3779b97f4a7c15u;
+	/* acquire/release: pairs with itself; one is the first. */
+	return pcpi_cas_acq_rel(&process_id, &id, mine) ? mine : id;
 }
 
 /* At load, since a handler that is registered while a fork is under way doesn't

@@ -565,7 +565,7 @@ static void pins_wait_locked(const struct pcpa_heap *h)
 	}
 }
 
-int pcpi_heap_destroy(struct pcpa_heap *h)
+int pcpi_heap_destroy(struct pcpa_heap *h, bool with_blocks)
 {
 	void *memory = h->memory;
 	size_t bytes = h->memory_bytes;
@@ -573,7 +573,7 @@ int pcpi_heap_destroy(struct pcpa_heap *h)
 
 	/* A thread that is ending, which is no call, has nothing in its hand. */
 	pins_wait_locked(h);
-	busy = blocks_out(h) > 0 || pcpi_pools_any(&h->pools);
+	busy = (!with_blocks && blocks_out(h) > 0) || pcpi_pools_any(&h->pools);
 	if (!busy) {
 		pcpi_thread_forget(h); /* E3 */
 		cds_list_del(&h->link);

@@ -124,8 +124,8 @@ struct pcpa_heap *pcpi_heap_unpin(struct pcpa_heap *heap);
 int pcpi_heap_create(const struct pcpa_heap_options *opts,
 		     struct pcpa_heap **out);
 
-/* -EBUSY while blocks are out or there is a packet pool. */
-int pcpi_heap_destroy(struct pcpa_heap *heap);
+/* -EBUSY while there is a packet pool, or, unless with_blocks, while blocks are out. */
+int pcpi_heap_destroy(struct pcpa_heap *heap, bool with_blocks);
 
 /* ---- heap_zones.c ---- */
 
@@ -355,5 +355,9 @@ int pcpi_stats_write(struct pcpa_heap *heap, enum pcpa_stats_format format,
 /* ---- fork.c ---- */
 
 int pcpi_fork_setup(void);
+
+/* A number that, by chance of 2^-64, no other process has, children of fork() included
+ * (of _Fork() and clone() not, which call no handlers); never 0. */
+uint64_t pcpi_process_id(void);
 
 #endif

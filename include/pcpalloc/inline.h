@@ -29,10 +29,9 @@
  * PCPA_INLINE_DEBUG is or the compiler doesn't optimize, each use asserts that
  * the caller is the owner.
  *
- * struct pcpa_inline_cache is all that a program knows of the inside of the
- * library.  It is frozen: a change is a new version.  pcpa_cache_self() asks
- * for it by version and size, and a library with another one has the program
- * make calls.
+ * struct pcpa_inline_cache (inline_cache.h) is all that a program knows of the
+ * inside of the library.  pcpa_cache_self() asks for it by version and size, and a
+ * library with another one has the program make calls.
  *
  * Cost: a hit has no lock or atomic read-modify-write, and no call but with every
  * 4,096th allocation, to see on which node the thread is; an alloc is some
@@ -58,52 +57,12 @@
 #include <immintrin.h>
 #endif
 
+#include <pcpalloc/inline_cache.h>
 #include <pcpalloc/pcpalloc.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- What is frozen ------------------------------------------------------ */
-
-/* A test may ask for another, to see the calls. */
-#ifndef PCPA_INLINE_VERSION
-#define PCPA_INLINE_VERSION 2u
-#endif
-
-#define PCPA_INLINE_ORDERS 4u
-
-/* More blocks at once are a call. */
-#define PCPA_INLINE_BULK 256u
-
-/* One order's blocks, as page indices: slots[tail & mask] to
- * slots[(head - 1) & mask], of which the last goes out first. */
-struct pcpa_inline_list {
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	uint32_t tail, head;
-#else
-	uint32_t head, tail;
-#endif
-	uint32_t mask;
-	uint32_t limit; /* frees that would bring it to this length are calls */
-	uint32_t *slots;
-	uint64_t allocs; /* see pcpa_inline_count_() */
-};
-
-/* The first lines of a thread's cache, for the functions below only. */
-struct pcpa_inline_cache {
-	uint8_t busy;  /* the mark: the owner is inside */
-	uint8_t claim; /* not 0: it must not be */
-	uint8_t reserved[6];
-	void *front; /* one block of order 0 as an address; NULL; or 1: off */
-	uint64_t first, pages; /* page indices of the cache's node */
-	struct pcpa_inline_list list[PCPA_INLINE_ORDERS];
-	char *base;  /* address of page index 0 */
-	char *start; /* address of page index `first` */
-	const uint8_t *orders; /* [pages] order + 1 where a block begins */
-	uint32_t page_shift;
-	uint32_t wide; /* the processor has AVX2 and BMI2 */
-};
 
 /* A handle; its fields are not for programs. */
 struct pcpa_cache {
@@ -111,18 +70,6 @@ struct pcpa_cache {
 	struct pcpa_inline_cache *inside;
 	const void *thread; /* an address that no other thread has */
 };
-
-/*
- * For pcpa_cache_self(): the calling thread's cache of the heap and its node,
- * made at need.  NULL, with nothing done, where version or bytes are not the
- * library's, without a heap, and in a forked child of one without
- * PCPA_HEAP_COW; NULL also where a cache can't be made: memory is short, the
- * thread is past its end, or the caller is a signal handler that interrupted
- * the library before its thread had one.  Leaves errno alone.
- * Cost: as a thread's first call; else some 20 ns.
- */
-struct pcpa_inline_cache *pcpa_inline_bind(struct pcpa_heap *heap,
-					   unsigned version, size_t bytes);
 
 /* ---- Inside -------------------------------------------------------------- */
 
@@ -340,6 +287,24 @@ PCPA_INLINE int pcpa_inline_pages_(const struct pcpa_inline_cache *in,
 	return ok;
 }
 
+/* pages[i] = page index of the block that at[i] points into, as above. */
+PCPA_INLINE int pcpa_inline_within_(const struct pcpa_inline_cache *in,
+				    void *const *at, uint32_t *pages, uint32_t n,
+				    uint32_t keep)
+{
+	int ok = 1;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t off = (uint64_t)((uintptr_t)at[i] - (uintptr_t)in->start);
+		uint64_t page = off >> in->page_shift;
+
+		ok &= page < in->pages;
+		pages[i] = (uint32_t)(in->first + (page & keep));
+	}
+	return ok;
+}
+
 /* Whether all are blocks of order 0. */
 PCPA_INLINE int pcpa_inline_single_(const struct pcpa_inline_cache *in,
 				    const uint32_t *pages, uint32_t n)
@@ -398,10 +363,11 @@ PCPA_INLINE_WIDE void pcpa_inline_addrs_wide_(const struct pcpa_inline_cache *in
 		pcpa_inline_addrs8_(pages + n - 8, blocks + n - 8, base, shift);
 }
 
-/* The bits of the eight distances from the cache's first page, together. */
+/* The bits of the eight distances from the cache's first page, together.  keep: which of
+ * the pages' indices. */
 PCPA_INLINE PCPA_INLINE_TARGET __m256i
 pcpa_inline_pages8_(void *const *blocks, uint32_t *pages, __m256i start,
-		    __m256i first, __m128i shift)
+		    __m256i first, __m256i keep, __m128i shift)
 {
 	__m256i p = _mm256_loadu_si256((const __m256i *)(const void *)blocks);
 	__m256i q = _mm256_loadu_si256((const __m256i *)(const void *)(blocks + 4));
@@ -411,46 +377,57 @@ pcpa_inline_pages8_(void *const *blocks, uint32_t *pages, __m256i start,
 		_mm256_castsi256_ps(_mm256_srl_epi64(a, shift)),
 		_mm256_castsi256_ps(_mm256_srl_epi64(b, shift)), 0x88));
 
-	_mm256_storeu_si256((__m256i *)(void *)pages,
-			    _mm256_add_epi32(_mm256_permute4x64_epi64(low, 0xd8),
-					     first));
+	low = _mm256_and_si256(_mm256_permute4x64_epi64(low, 0xd8), keep);
+	_mm256_storeu_si256((__m256i *)(void *)pages, _mm256_add_epi32(low, first));
 	return _mm256_or_si256(a, b);
 }
 
-/* 0 also where all are the cache's and their bits together are not, as may be where
- * its length is no power of two: the call says. */
-PCPA_INLINE PCPA_INLINE_TARGET int
+/* The bits of all distances together: one distance, at least as large as each, and
+ * aligned if all are. */
+PCPA_INLINE PCPA_INLINE_TARGET uint64_t
 pcpa_inline_convert_wide_(const struct pcpa_inline_cache *in, void *const *blocks,
-			  uint32_t *pages, uint32_t n)
+			  uint32_t *pages, uint32_t n, uint32_t keep)
 {
 	__m256i start = _mm256_set1_epi64x((int64_t)(uintptr_t)in->start);
 	__m256i first = _mm256_set1_epi32((int)in->first);
+	__m256i keeps = _mm256_set1_epi32((int)keep);
 	__m128i shift = _mm_cvtsi32_si128((int)in->page_shift);
 	__m256i bits = _mm256_setzero_si256();
-	uint64_t off, page;
 	__m128i two;
 	uint32_t i;
 
 	for (i = 0; i + 8 <= n; i += 8)
 		bits = _mm256_or_si256(bits, pcpa_inline_pages8_(
-			blocks + i, pages + i, start, first, shift));
+			blocks + i, pages + i, start, first, keeps, shift));
 	if (n % 8)
 		bits = _mm256_or_si256(bits, pcpa_inline_pages8_(
-			blocks + n - 8, pages + n - 8, start, first, shift));
-	/* One offset, at least as large as each, and aligned if all are. */
+			blocks + n - 8, pages + n - 8, start, first, keeps, shift));
 	two = _mm_or_si128(_mm256_castsi256_si128(bits),
 			   _mm256_extracti128_si256(bits, 1));
-	off = (uint64_t)_mm_cvtsi128_si64(
+	return (uint64_t)_mm_cvtsi128_si64(
 		_mm_or_si128(two, _mm_unpackhi_epi64(two, two)));
-	return pcpa_inline_off_(in, off, &page);
 }
 
+/* 0 also where all are the cache's and their bits together are not, as may be where
+ * its length is no power of two: the call says. */
 PCPA_INLINE_WIDE int pcpa_inline_pages_wide_(const struct pcpa_inline_cache *in,
 					     void *const *blocks, uint32_t *pages,
 					     uint32_t n, int sized)
 {
-	return pcpa_inline_convert_wide_(in, blocks, pages, n) &&
+	uint64_t off = pcpa_inline_convert_wide_(in, blocks, pages, n, ~(uint32_t)0);
+	uint64_t page;
+
+	return pcpa_inline_off_(in, off, &page) &&
 	       (sized || pcpa_inline_single_(in, pages, n));
+}
+
+PCPA_INLINE_WIDE int pcpa_inline_within_wide_(const struct pcpa_inline_cache *in,
+					      void *const *at, uint32_t *pages,
+					      uint32_t n, uint32_t keep)
+{
+	uint64_t off = pcpa_inline_convert_wide_(in, at, pages, n, keep);
+
+	return off >> in->page_shift < in->pages;
 }
 #endif
 
@@ -475,29 +452,45 @@ PCPA_INLINE int pcpa_inline_pop_bulk_(struct pcpa_inline_cache *in,
 	return 1;
 }
 
-PCPA_INLINE int pcpa_inline_convert_(struct pcpa_inline_cache *in, int sized,
+enum pcpa_inline_how_ {
+	PCPA_INLINE_UNSIZED_, /* of order 0, if they are */
+	PCPA_INLINE_SIZED_,
+	PCPA_INLINE_WITHIN_ /* not their begins */
+};
+
+PCPA_INLINE int pcpa_inline_convert_(struct pcpa_inline_cache *in, unsigned order,
+				     enum pcpa_inline_how_ how,
 				     void *const *blocks, uint32_t *slots,
 				     uint32_t n)
 {
+	uint32_t keep = ~(uint32_t)0 << order;
+
 #if defined(__x86_64__)
 	if (pcpa_inline_is_wide_(in, n))
-		return pcpa_inline_pages_wide_(in, blocks, slots, n, sized);
+		return how == PCPA_INLINE_WITHIN_
+			       ? pcpa_inline_within_wide_(in, blocks, slots, n, keep)
+			       : pcpa_inline_pages_wide_(
+					 in, blocks, slots, n,
+					 how == PCPA_INLINE_SIZED_);
 #endif
+	if (how == PCPA_INLINE_WITHIN_)
+		return pcpa_inline_within_(in, blocks, slots, n, keep);
 	return pcpa_inline_pages_(in, blocks, slots, n) &&
-	       (sized || pcpa_inline_single_(in, slots, n));
+	       (how == PCPA_INLINE_SIZED_ || pcpa_inline_single_(in, slots, n));
 }
 
 /* The mark is set: into the slots behind the last, which become part of the ring
  * when all were good. */
-PCPA_INLINE int pcpa_inline_push_bulk_(struct pcpa_inline_cache *in,
-				       struct pcpa_inline_list *list, int sized,
+PCPA_INLINE int pcpa_inline_push_bulk_(struct pcpa_inline_cache *in, unsigned order,
+				       enum pcpa_inline_how_ how,
 				       void *const *blocks, uint32_t n)
 {
+	struct pcpa_inline_list *list = &in->list[order];
 	uint32_t head = list->head, at = head & list->mask;
 
 	if (pcpa_inline_unlikely_((head + n - list->tail >= list->limit) |
 				  (n > list->mask + 1 - at)) ||
-	    !pcpa_inline_convert_(in, sized, blocks, list->slots + at, n))
+	    !pcpa_inline_convert_(in, order, how, blocks, list->slots + at, n))
 		return 0;
 	__atomic_store_n(&list->head, head + n, __ATOMIC_RELAXED);
 	return 1;
@@ -605,31 +598,40 @@ PCPA_INLINE int pcpa_cache_free_within(const struct pcpa_cache *c, const void *a
 	return done;
 }
 
+/* 0: nothing was done. */
+PCPA_INLINE int pcpa_inline_take_bulk_(const struct pcpa_cache *c, unsigned order,
+				       void **blocks, size_t n)
+{
+	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
+	int done, look = 0;
+
+	if (pcpa_inline_unlikely_((n > PCPA_INLINE_BULK) |
+				  (order >= PCPA_INLINE_ORDERS)) ||
+	    !pcpa_inline_enter_(in))
+		return 0;
+	done = pcpa_inline_pop_bulk_(in, &in->list[order], blocks, (uint32_t)n,
+				     &look);
+	pcpa_inline_leave_(in);
+	if (pcpa_inline_unlikely_(look))
+		pcpa_inline_look_(c->heap);
+	return done;
+}
+
 /* As pcpa_alloc_bulk().  Calls where the cache has fewer than n, n is above 256,
  * flags are set, or the order is above 3. */
 PCPA_INLINE size_t pcpa_cache_alloc_bulk(const struct pcpa_cache *c,
 					 unsigned order, unsigned flags,
 					 void **blocks, size_t n)
 {
-	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
-	int done, look = 0;
-
-	if (pcpa_inline_likely_((flags == 0) & (order < PCPA_INLINE_ORDERS) &
-				(n <= PCPA_INLINE_BULK)) &&
-	    pcpa_inline_enter_(in)) {
-		done = pcpa_inline_pop_bulk_(in, &in->list[order], blocks,
-					     (uint32_t)n, &look);
-		pcpa_inline_leave_(in);
-		if (pcpa_inline_unlikely_(look))
-			pcpa_inline_look_(c->heap);
-		if (pcpa_inline_likely_(done))
-			return n;
-	}
+	if (pcpa_inline_likely_(flags == 0) &&
+	    pcpa_inline_likely_(pcpa_inline_take_bulk_(c, order, blocks, n)))
+		return n;
 	return pcpa_alloc_bulk(c->heap, order, flags, blocks, n);
 }
 
 PCPA_INLINE int pcpa_inline_give_bulk_(const struct pcpa_cache *c, unsigned order,
-				       int sized, void **blocks, size_t n)
+				       enum pcpa_inline_how_ how,
+				       void *const *blocks, size_t n)
 {
 	struct pcpa_inline_cache *in = pcpa_inline_of_(c);
 	int done;
@@ -638,8 +640,7 @@ PCPA_INLINE int pcpa_inline_give_bulk_(const struct pcpa_cache *c, unsigned orde
 				  (order >= PCPA_INLINE_ORDERS)) ||
 	    !pcpa_inline_enter_(in))
 		return 0;
-	done = pcpa_inline_push_bulk_(in, &in->list[order], sized, blocks,
-				      (uint32_t)n);
+	done = pcpa_inline_push_bulk_(in, order, how, blocks, (uint32_t)n);
 	pcpa_inline_leave_(in);
 	return done;
 }
@@ -649,7 +650,7 @@ PCPA_INLINE int pcpa_inline_give_bulk_(const struct pcpa_cache *c, unsigned orde
 PCPA_INLINE void pcpa_cache_free_bulk(const struct pcpa_cache *c, void **blocks,
 				      size_t n)
 {
-	if (!pcpa_inline_give_bulk_(c, 0, 0, blocks, n))
+	if (!pcpa_inline_give_bulk_(c, 0, PCPA_INLINE_UNSIZED_, blocks, n))
 		pcpa_free_bulk(c->heap, blocks, n);
 }
 
@@ -657,8 +658,16 @@ PCPA_INLINE void pcpa_cache_free_bulk(const struct pcpa_cache *c, void **blocks,
 PCPA_INLINE void pcpa_cache_free_bulk_sized(const struct pcpa_cache *c,
 					    unsigned order, void **blocks, size_t n)
 {
-	if (!pcpa_inline_give_bulk_(c, order, 1, blocks, n))
+	if (!pcpa_inline_give_bulk_(c, order, PCPA_INLINE_SIZED_, blocks, n))
 		pcpa_free_bulk_sized(c->heap, order, blocks, n);
+}
+
+/* The same for the blocks that at[0..n-1] point into, as pcpa_cache_free_within(): 0:
+ * nothing was done, and pcpa_free_bulk_sized() with the blocks themselves does it. */
+PCPA_INLINE int pcpa_cache_free_bulk_within(const struct pcpa_cache *c,
+					    unsigned order, void *const *at, size_t n)
+{
+	return pcpa_inline_give_bulk_(c, order, PCPA_INLINE_WITHIN_, at, n);
 }
 
 #ifdef __cplusplus

@@ -156,6 +156,78 @@ Test(inline, free_within_says_where_nothing_was_done)
 	end();
 }
 
+/* Of every length and order, whatever part of each block is named. */
+Test(inline, bulk_within_blocks_is_a_hit_of_their_list)
+{
+	static const size_t lengths[] = {1, 5, 8, 16, 37, 255, 256};
+	void *at[PCPA_INLINE_BULK], *again[PCPA_INLINE_BULK];
+	size_t block;
+
+	begin(PCPA_HEAP_FIXED);
+	for (unsigned order = 0; order <= 3; order++) {
+		struct pcpi_ring *list = &mine->list[order].ring;
+
+		block = pcpa_heap_page_bytes(heap) << order;
+		for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++) {
+			size_t n = lengths[l];
+
+			fill(order, n);
+			cr_assert_eq(pcpa_alloc_bulk(heap, order, 0, blocks, n), n);
+			for (size_t i = 0; i < n; i++)
+				at[i] = (char *)blocks[i] + i * 64 * 67 % block;
+			calls = 0;
+			list->tail = list->head = 0;
+			list->limit = (uint32_t)n + 1;
+			cr_assert_geq(list->mask, n);
+			cr_expect(pcpa_cache_free_bulk_within(&cache, order, at, n),
+				  "%zu of order %u", n, order);
+			EXPECT_CALLS(0u);
+			cr_expect_eq(pcpi_ring_len(list), n);
+			cr_assert_eq(pcpa_cache_alloc_bulk(&cache, order, 0, again,
+							   n), n);
+			cr_expect_eq(memcmp(again, blocks, n * sizeof(*again)), 0,
+				     "%zu of order %u", n, order);
+			pcpa_free_bulk_sized(heap, order, again, n);
+			cr_assert_eq(pcpa_heap_drain(heap), 0);
+		}
+	}
+	end();
+}
+
+Test(inline, bulk_within_says_where_nothing_was_done)
+{
+	static char foreign[8192];
+	void *at[PCPA_INLINE_BULK + 1];
+	uint32_t head;
+
+	begin(PCPA_HEAP_FIXED);
+	fill(0, MANY);
+	cr_assert_eq(pcpa_alloc_bulk(heap, 0, 0, at, 257), 257u);
+	cr_assert_eq(pcpa_heap_drain(heap), 0);
+	mine->list[0].ring.tail = mine->list[0].ring.head = 0;
+	mine->list[0].ring.limit = 300; /* room is not what is missing */
+	cr_assert_geq(mine->list[0].ring.mask, 300);
+	head = mine->list[0].ring.head;
+	cr_expect_not(pcpa_cache_free_bulk_within(&cache, 0, at, 257));
+	cr_expect_not(pcpa_cache_free_bulk_within(&cache, PCPA_INLINE_ORDERS, at, 8));
+	for (size_t n = 7; n <= 71; n += 64)
+		for (size_t i = 0; i < n; i++) {
+			void *good = at[i];
+
+			at[i] = foreign + 64;
+			cr_expect_not(pcpa_cache_free_bulk_within(&cache, 0, at, n));
+			at[i] = NULL;
+			cr_expect_not(pcpa_cache_free_bulk_within(&cache, 0, at, n));
+			at[i] = good;
+		}
+	mine->claim = 2;
+	cr_expect_not(pcpa_cache_free_bulk_within(&cache, 0, at, 32));
+	mine->claim = 0;
+	cr_expect_eq(mine->list[0].ring.head, head);
+	pcpa_free_bulk(heap, at, 257);
+	end();
+}
+
 Test(inline, empty_list_calls)
 {
 	void *a;
