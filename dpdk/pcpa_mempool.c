@@ -1,191 +1,128 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pcpa_mempool.c - a mempool handler for DPDK, "pcpalloc": each object of a pool
- * lies in a block of a heap.
+ * pcpa_mempool.c - a mempool handler for DPDK, "pcpalloc": a pool's objects are
+ * those of a pool of the library's (pcpalloc/objpool.h).
  *
- * Owns: who has a pool's blocks, and a thread's handle of its cache.  What blocks
- * lie in is pool_memory.h's, where in a block the object is layout.h's, and the rest
- * the library's, of which all of this sees the public interface only.
+ * Owns: what rte_mempool asks for, in words of the library.  EAL and VFIO are told of
+ * the memory by pcpalloc/dpdk.h.
  *
- *   alloc      memory, all blocks taken
- *   populate   in mp->size blocks an object constructed, and these freed
- *   dequeue    blocks -> objects
- *   enqueue    objects -> blocks
+ *   alloc      objects, of rte_mempool's header, element and trailer
+ *   populate   memory -> mp->mem_list; all objects got, constructed, put
+ *   dequeue    get, or nothing: what was in objects[] a lcore's cache counts on
+ *   enqueue    put          get_count   what is free
+ *   free       no objects, whoever has them
  *
- *  M1  A block is free, with its object in it, constructed; or taken, which is what
- *      dequeued objects are, and blocks beyond mp->size for ever.  The heap leaves
- *      free blocks alone (PCPA_HEAP_CONTENTS).
- *  M2  Only EAL's primary process makes pools and has heaps.  In a secondary one
- *      pool_data means nothing.
- *  M3  A thread keeps a handle of its cache of the pool that it used last (`bound`).
+ *  M1  A free object stays constructed.
+ *  M2  Only EAL's primary process makes pools and has heaps.  pool_data is in memory
+ *      that secondary ones see, too, and tells them that it isn't theirs.
  *
- * Cost: a bulk call of the library and a pass over the objects; for one object to
- * put back a call.  Making a pool populates its memory.
  * Concurrency: any thread may get and put, known to EAL or not, but no signal
  * handler, as with all of rte_mempool.  A pool is made and freed by one thread,
- * while others may make theirs: they share `last_id` only, which is atomic (relaxed:
- * it must be unique, and orders nothing).
- * Failure: a get that finds fewer than n objects gives them back.  A pool that
- * can't be made leaves nothing, and the log says why.
+ * while others may make theirs.
+ * Cost: that of objpool.h.  Making a pool populates its memory.
+ * Failure: a pool that can't be made leaves nothing, and the log says why.
  * Proved by tests/dpdk/.
  */
-#include <errno.h>
-#include <stdbool.h>
-
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
-#include <pcpalloc/inline.h>
-
-#include "layout.h"
-#include "pool_memory.h"
-#include "say.h"
+#include <pcpalloc/dpdk.h>
+#include <pcpalloc/objpool.h>
 
 RTE_LOG_REGISTER(pcpa_mempool_log, mempool.pcpalloc, NOTICE)
 
-/* Objects at once: more are no hit of the thread's cache.  What a lcore's cache of
- * the default size gets or puts is two of these. */
-#define CHUNK PCPA_INLINE_BULK
-
-struct pool {
-	struct pool_memory memory;
-	struct layout layout;
-	uint64_t id; /* unique in the process */
-};
-
-static uint64_t last_id;
-
-static __thread struct {
-	uint64_t of_pages; /* id, where blocks are pages */
-	uint64_t id;	   /* 0: of none */
-	struct pcpa_cache cache;
-} bound __attribute__((tls_model("initial-exec"))); /* M3 */
-
-static bool primary(void) /* M2 */
+static int fail(const struct rte_mempool *mp, const char *what, int err)
 {
-	return rte_eal_process_type() == RTE_PROC_PRIMARY;
+	rte_log(RTE_LOG_ERR, (uint32_t)pcpa_mempool_log, "pcpalloc: %s: %s: %s\n",
+		mp->name, what, rte_strerror(-err));
+	return err;
+}
+
+static int fail_elsewhere(const struct rte_mempool *mp) /* M2 */
+{
+	return fail(mp, "only EAL's primary process makes and uses pools", -ENOTSUP);
 }
 
 /* ---- Get and put ----------------------------------------------------------- */
 
-/* M3, and M2: false where this process has none of the pool. */
-static __rte_noinline __rte_cold bool bind(const struct rte_mempool *mp)
-{
-	const struct pool *p = mp->pool_data;
-
-	if (!primary()) {
-		SAY(ERR, "%s: only the process that made the pool can use it, no "
-			 "secondary one", mp->name);
-		return false;
-	}
-	bound.cache = pcpa_cache_self(p->memory.heap);
-	bound.id = p->id;
-	bound.of_pages = p->layout.order == 0 ? p->id : 0;
-	return true;
-}
-
 static int pool_dequeue(struct rte_mempool *mp, void **objects, unsigned n)
 {
-	const struct pool *p = mp->pool_data;
-	unsigned got = 0, want, more;
-
-	if (unlikely(bound.id != p->id) && !bind(mp))
-		return -ENOTSUP;
-	do {
-		want = RTE_MIN(n - got, CHUNK);
-		more = (unsigned)pcpa_cache_alloc_bulk(
-			&bound.cache, p->layout.order, 0, objects + got, want);
-		got += more;
-	} while (more == want && got < n);
-	if (unlikely(got < n)) {
-		pcpa_free_bulk_sized(p->memory.heap, p->layout.order, objects, got);
-		return -ENOBUFS;
-	}
-	layout_objects(&p->layout, objects, n);
-	return 0;
+	if (likely(pcpa_objpool_get_bulk(mp->pool_data, objects, n)))
+		return 0;
+	return errno == ENODEV ? fail_elsewhere(mp) : -ENOBUFS;
 }
 
-static __rte_noinline int enqueue_many(struct rte_mempool *mp,
-				       void *const *objects, unsigned n)
+static __rte_noinline int put(struct rte_mempool *mp, void *const *objects, unsigned n)
 {
-	const struct pool *p = mp->pool_data;
-	void *blocks[CHUNK];
+	int err = pcpa_objpool_put_bulk(mp->pool_data, objects, n);
 
-	if (bound.id != p->id && !bind(mp))
-		return -ENOTSUP;
-	while (n > 0) {
-		unsigned some = RTE_MIN(n, CHUNK);
-
-		layout_blocks(&p->layout, objects, blocks, some);
-		pcpa_free_bulk_sized(p->memory.heap, p->layout.order, blocks, some);
-		objects += some;
-		n -= some;
-	}
-	return 0;
+	return likely(!err) ? 0 : fail_elsewhere(mp);
 }
 
+/* Programs that put one by one do so for each packet. */
 static int pool_enqueue(struct rte_mempool *mp, void *const *objects, unsigned n)
 {
-	const struct pool *p = mp->pool_data;
-
-	if (unlikely((n != 1) | (bound.of_pages != p->id)))
-		return enqueue_many(mp, objects, n);
-	if (likely(pcpa_cache_free_within(&bound.cache, *objects, 0)))
+	if (likely(n == 1) && likely(pcpa_objpool_put_hit(mp->pool_data, *objects)))
 		return 0;
-	return enqueue_many(mp, objects, 1);
+	return put(mp, objects, n);
 }
 
-/* Blocks beyond mp->size count as used: M1. */
 static unsigned pool_count(const struct rte_mempool *mp)
 {
-	const struct pool *p = mp->pool_data;
-
-	if (!primary())
-		return 0;
-	return (unsigned)(pool_memory_free_pages(&p->memory) >> p->layout.order);
+	return (unsigned)pcpa_objpool_count(mp->pool_data);
 }
 
 /* ---- A pool begins and ends --------------------------------------------------- */
 
 static void pool_free(struct rte_mempool *mp)
 {
-	struct pool *p = mp->pool_data;
+	int err = pcpa_objpool_destroy(mp->pool_data);
 
-	if (!primary() || !p)
+	if (err) {
+		fail(mp, "its memory stays", err);
 		return;
-	pool_memory_end(&p->memory, mp->name);
-	rte_free(p);
-	mp->pool_data = NULL;
-}
-
-static int no_memory(const struct rte_mempool *mp)
-{
-	SAY(ERR, "%s: no pool for want of memory", mp->name);
-	return -ENOMEM;
+	}
+	rte_free(mp->pool_data);
+	mp->pool_data = NULL; /* rte_mempool calls it for a pool that failed, too */
 }
 
 static int pool_alloc(struct rte_mempool *mp)
 {
-	struct pool *p;
+	struct pcpa_heap_options heap = PCPA_HEAP_OPTIONS_INIT;
+	struct pcpa_objpool_options opts = PCPA_OBJPOOL_OPTIONS_INIT;
+	struct rte_mempool_objsz size;
+	struct pcpa_objpool *pool;
+	char node[16];
 	int err;
 
-	if (!primary()) {
-		SAY(ERR, "%s: no pools in a secondary process", mp->name);
-		return -ENOTSUP;
-	}
-	p = rte_zmalloc("pcpalloc", sizeof(*p), 0);
-	if (!p)
-		return no_memory(mp);
-	layout_fill(&p->layout, mp);
-	err = pool_memory_make(&p->memory, mp, p->layout.order);
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
+		return fail_elsewhere(mp);
+	snprintf(node, sizeof(node), "%d", mp->socket_id);
+	/* mp->trailer_size also has what spreads neighbours over memory channels. */
+	rte_mempool_calc_obj_size(mp->elt_size, mp->flags | RTE_MEMPOOL_F_NO_SPREAD,
+				  &size);
+	heap.nodes = mp->pool_config;
+	if (!heap.nodes && mp->socket_id != SOCKET_ID_ANY)
+		heap.nodes = node;
+	opts.nr_objects = mp->size;
+	opts.head_bytes = size.header_size;
+	opts.object_bytes = (size_t)size.elt_size + size.trailer_size;
+	opts.heap = &heap;
+	pool = rte_zmalloc("pcpalloc", sizeof(*pool), 0);
+	err = pool ? pcpa_objpool_create(&opts, pool) : -ENOMEM;
 	if (err) {
-		rte_free(p);
-		return err == -ENOMEM ? no_memory(mp) : err;
+		rte_free(pool);
+		return fail(mp, "no objects on its node", err);
 	}
-	p->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-	mp->pool_data = p;
+	mp->pool_data = pool;
+	err = pcpa_dpdk_register(pool->heap);
+	if (err) {
+		pool_free(mp);
+		return fail(mp, "EAL doesn't take its memory", err);
+	}
+	rte_log(RTE_LOG_INFO, (uint32_t)pcpa_mempool_log,
+		"pcpalloc: %s: %u objects, node %s\n", mp->name, mp->size,
+		heap.nodes ? heap.nodes : "(any)");
 	return 0;
 }
 
@@ -200,22 +137,25 @@ static ssize_t pool_mem_size(const struct rte_mempool *mp, uint32_t n,
 	return RTE_CACHE_LINE_SIZE;
 }
 
+/* An error is none constructed: for a negative number DPDK 22.11 frees its chunk
+ * twice. */
 static int pool_populate(struct rte_mempool *mp, unsigned max, void *memory,
 			 rte_iova_t iova, size_t bytes,
 			 rte_mempool_populate_obj_cb_t *construct, void *arg)
 {
-	const struct pool *p = mp->pool_data;
-	unsigned n;
+	struct pcpa_objpool *pool = mp->pool_data;
+	void **objects = calloc(max, sizeof(*objects));
+	unsigned n = 0;
 
 	(void)memory, (void)iova, (void)bytes;
-	if (pool_memory_list(&p->memory, mp))
-		return no_memory(mp);
-	for (n = 0; n < max && n < p->memory.nr_blocks; n++) {
-		void *object = layout_object(&p->layout, p->memory.blocks[n]);
-
-		construct(mp, arg, object, pool_memory_iova(object));
-		pcpa_free_sized(p->memory.heap, p->memory.blocks[n], p->layout.order);
-	}
+	if (objects && !pcpa_dpdk_list(pool->heap, mp) &&
+	    pcpa_objpool_get_bulk(pool, objects, max))
+		for (; n < max; n++)
+			construct(mp, arg, objects[n], pcpa_dpdk_iova(objects[n]));
+	else
+		fail(mp, "no objects in its memory", -ENOMEM);
+	pcpa_objpool_put_bulk(pool, objects, n);
+	free(objects);
 	return (int)n;
 }
 
@@ -232,11 +172,9 @@ static const struct rte_mempool_ops ops = {
 
 RTE_INIT(pcpa_mempool_register)
 {
-	int err = rte_mempool_register_ops(&ops);
-
-	if (err < 0)
-		SAY(ERR, "not registered: %s%s", rte_strerror(-err),
-		    err == -ENOSPC ? "; all of the program's "
-				     RTE_STR(RTE_MEMPOOL_MAX_OPS_IDX) " places for "
-				     "mempool handlers are taken" : "");
+	if (rte_mempool_register_ops(&ops) < 0)
+		rte_log(RTE_LOG_ERR, (uint32_t)pcpa_mempool_log,
+			"pcpalloc: not registered: all of the program's "
+			RTE_STR(RTE_MEMPOOL_MAX_OPS_IDX) " places for mempool "
+			"handlers are taken\n");
 }

@@ -8,12 +8,11 @@
  * (net_ring), and looks at each.  The free callback runs on whichever thread frees
  * the mbuf, and a block may be freed by any.
  *
- *     dpdk_extbuf [EAL's options]
+ * EAL knows the heap's memory, and VFIO maps it for devices (pcpalloc/dpdk.h).
  *
- * A port on a device behind an IOMMU needs the heap's memory mapped, too:
- * rte_extmem_register() and rte_dev_dma_map() for each arena (pcpa_for_each_arena()).
+ *     dpdk_extbuf [EAL's options]
  */
-#include <pcpalloc/pcpalloc.h>
+#include <pcpalloc/dpdk.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -53,7 +52,7 @@ static void block_attach(struct rte_mbuf *m, void *block)
 
 	if (!shared)
 		die("the block is too small");
-	rte_pktmbuf_attach_extbuf(m, block, rte_mem_virt2iova(block), bytes, shared);
+	rte_pktmbuf_attach_extbuf(m, block, pcpa_dpdk_iova(block), bytes, shared);
 	rte_pktmbuf_reset_headroom(m);
 }
 
@@ -143,6 +142,8 @@ int main(int argc, char **argv)
 	opts.max_bytes = 64u << 20; /* grows up to this */
 	if (pcpa_heap_create(&opts, &heap))
 		die("no heap");
+	if (pcpa_dpdk_register(heap))
+		die("EAL doesn't take the heap's memory");
 	/* These mbufs need little room for data of their own. */
 	pool = rte_pktmbuf_pool_create("mbufs", 4095, 128, 0, RTE_PKTMBUF_HEADROOM,
 				       SOCKET_ID_ANY);

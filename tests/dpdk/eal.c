@@ -21,14 +21,27 @@ void expect(bool is, const char *text)
 	exit(1);
 }
 
-void said_has(const char *text)
-{
-	static char said[1 << 16];
+static char said[1 << 16];
 
+static bool is_said(const char *text)
+{
 	fflush(log_file);
 	rewind(log_file);
 	said[fread(said, 1, sizeof(said) - 1, log_file)] = '\0';
-	if (!strstr(said, text)) {
+	return strstr(said, text) != NULL;
+}
+
+void not_said(const char *text)
+{
+	if (is_said(text)) {
+		fprintf(stderr, "FAILED: \"%s\" in:\n%s", text, said);
+		exit(1);
+	}
+}
+
+void said_has(const char *text)
+{
+	if (!is_said(text)) {
 		fprintf(stderr, "FAILED: no \"%s\" in:\n%s", text, said);
 		exit(1);
 	}

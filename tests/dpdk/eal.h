@@ -12,4 +12,7 @@ void eal_begin(const char *load);
 void expect(bool is, const char *text);
 void said_has(const char *text);
 
+/* And doesn\'t have this. */
+void not_said(const char *text);
+
 #endif

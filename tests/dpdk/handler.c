@@ -6,7 +6,7 @@
  *     handler CASE PLUGIN
  *
  * Needs neither huge pages nor privileges (--no-huge).  Some functions of EAL's and
- * the library's are replaced (replaced.h).
+ * the library's are replaced (replaced.h).  refused.c has what is refused.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,89 +29,12 @@
 #include <rte_ring.h>
 
 #include "eal.h"
+#include "pools.h"
+#include "refused.h"
 #include "replaced.h"
 
-#define COUNT 5000u
-#define PAGE 4096u
-#define BURST 32u
 #define MANY 700u
 #define FLOW 1000000u
-
-static const char *plugin;
-
-/* ---- Pools ---------------------------------------------------------------------- */
-
-/* Each object that is made says who it is. */
-static void object_number(struct rte_mempool *mp, void *arg, void *object,
-			  unsigned i)
-{
-	(void)mp, (void)arg;
-	*(unsigned *)object = i;
-}
-
-static struct rte_mempool *pool_try(const char *name, unsigned n, unsigned bytes,
-				    unsigned cache, const char *nodes)
-{
-	struct rte_mempool *mp = rte_mempool_create_empty(
-		name, n, bytes, cache, 0, SOCKET_ID_ANY, 0);
-
-	expect(mp != NULL, "rte_mempool_create_empty");
-	expect(rte_mempool_set_ops_byname(mp, "pcpalloc", (void *)(uintptr_t)nodes)
-		       == 0, "the handler is there");
-	if (rte_mempool_populate_default(mp) < 0) {
-		rte_mempool_free(mp);
-		return NULL;
-	}
-	rte_mempool_obj_iter(mp, object_number, NULL);
-	return mp;
-}
-
-static struct rte_mempool *pool_make(const char *name, unsigned n, unsigned bytes,
-				     unsigned cache)
-{
-	struct rte_mempool *mp = pool_try(name, n, bytes, cache, NULL);
-
-	expect(mp != NULL, "a pool");
-	expect(mp->populated_size == n, "all objects are there");
-	expect(rte_mempool_avail_count(mp) == n, "and free");
-	return mp;
-}
-
-/* Takes all, each once, which are what they were; then there is none. */
-static void **all_take(struct rte_mempool *mp, unsigned n, unsigned at_once)
-{
-	void **objects = calloc(n + at_once, sizeof(*objects));
-	bool *seen = calloc(n, sizeof(*seen));
-	unsigned got = 0, i;
-
-	while (got + at_once <= n &&
-	       rte_mempool_get_bulk(mp, objects + got, at_once) == 0)
-		got += at_once;
-	while (rte_mempool_get(mp, objects + got) == 0)
-		expect(++got <= n, "no more than there are");
-	expect(got == n, "as many as there are");
-	for (i = 0; i < n; i++) {
-		unsigned number = *(unsigned *)objects[i];
-
-		expect(number < n && !seen[number], "each object once");
-		seen[number] = true;
-		expect(rte_mempool_from_obj(objects[i]) == mp, "its pool is known");
-	}
-	free(seen);
-	return objects;
-}
-
-static void all_put(struct rte_mempool *mp, void **objects, unsigned n,
-		    unsigned at_once)
-{
-	unsigned i;
-
-	for (i = 0; i + at_once <= n; i += at_once)
-		rte_mempool_put_bulk(mp, objects + i, at_once);
-	for (; i < n; i++)
-		rte_mempool_put(mp, objects[i]);
-	free(objects);
-}
 
 /* ---- Cases --------------------------------------------------------------------- */
 
@@ -146,6 +69,7 @@ static void listed(struct rte_mempool *mp, void **objects, unsigned n)
 		       "iova of an object");
 		expect(rte_mempool_mem_iter(mp, chunk_look, &look) >= 2 &&
 		       look.found, "the arena is in mem_list");
+		expect(mp->nb_mem_chunks >= 2, "and counted");
 		expect(look.at + mp->elt_size <=
 			       (char *)look.found->addr + look.found->len,
 		       "whole in the chunk");
@@ -231,7 +155,7 @@ static void case_whole(void)
 
 	eal_begin(plugin);
 	mp = pool_make("whole", COUNT, PAGE - RTE_CACHE_LINE_SIZE, 0);
-	said_has("pcpalloc: whole: 5000 objects, a block of 4096 bytes each");
+	said_has("pcpalloc: whole: 5000 objects, node (any)");
 	objects = all_take(mp, COUNT, BURST);
 	for (unsigned i = 0; i < COUNT; i++)
 		expect((uintptr_t)objects[i] % PAGE == mp->header_size,
@@ -383,29 +307,6 @@ static void case_makers(void)
 		pthread_join(threads[i], NULL);
 }
 
-static unsigned lines_count(const char *text)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-	unsigned n = 0;
-
-	expect(maps != NULL, "/proc/self/maps");
-	while (fgets(line, sizeof(line), maps))
-		n += strstr(line, text) != NULL;
-	fclose(maps);
-	return n;
-}
-
-static unsigned long rss_pages(void)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long size = 0, rss = 0;
-
-	expect(f && fscanf(f, "%lu %lu", &size, &rss) == 2, "/proc/self/statm");
-	fclose(f);
-	return rss;
-}
-
 /* A pool goes with objects in lcores' caches and in the program's hands. */
 static void case_caches(void)
 {
@@ -430,74 +331,29 @@ static void case_caches(void)
 	expect(lines_count("pcpalloc") <= areas, "its areas went");
 }
 
-static int dummy_alloc(struct rte_mempool *mp)
-{
-	(void)mp;
-	return -ENOTSUP;
-}
-
-static int dummy_put(struct rte_mempool *mp, void *const *objects, unsigned n)
-{
-	(void)mp, (void)objects, (void)n;
-	return -ENOTSUP;
-}
-
-static int dummy_get(struct rte_mempool *mp, void **objects, unsigned n)
-{
-	(void)mp, (void)objects, (void)n;
-	return -ENOTSUP;
-}
-
-static unsigned dummy_count(const struct rte_mempool *mp)
-{
-	(void)mp;
-	return 0;
-}
-
-static void case_full(void)
-{
-	struct rte_mempool_ops ops = {.alloc = dummy_alloc, .enqueue = dummy_put,
-				      .dequeue = dummy_get,
-				      .get_count = dummy_count};
-	struct rte_mempool *mp;
-	unsigned i;
-
-	eal_begin(NULL);
-	for (i = 0; rte_mempool_ops_table.num_ops < RTE_MEMPOOL_MAX_OPS_IDX; i++) {
-		snprintf(ops.name, sizeof(ops.name), "dummy%u", i);
-		expect(rte_mempool_register_ops(&ops) >= 0, "a dummy");
-	}
-	expect(dlopen(plugin, RTLD_NOW) != NULL, "it is loaded all the same");
-	said_has("pcpalloc: not registered: No space left on device; all of the "
-		 "program's 16 places for mempool handlers are taken");
-	mp = rte_mempool_create_empty("full", 100, 64, 0, 0, SOCKET_ID_ANY, 0);
-	expect(mp && rte_mempool_set_ops_byname(mp, "pcpalloc", NULL) == -EINVAL,
-	       "it isn't found");
-	rte_mempool_free(mp);
-}
-
-static void case_secondary(void)
+/* A lcore's cache has what it had where the pool has too few to fill it. */
+static void case_left(void)
 {
 	struct rte_mempool *mp;
-	struct rte_mempool_ops *ops;
-	void *object = NULL;
+	void *objects[600];
 
 	eal_begin(plugin);
-	replaced.secondary = true;
-	expect(pool_try("second", 100, 64, 0, NULL) == NULL, "no pool");
-	said_has("pcpalloc: second: no pools in a secondary process");
-	/* One of the primary's: its pool_data is nothing of this process. */
-	mp = rte_mempool_create_empty("primary", 100, 64, 0, 0, SOCKET_ID_ANY, 0);
-	expect(mp && rte_mempool_set_ops_byname(mp, "pcpalloc", NULL) == 0, "empty");
-	mp->pool_data = malloc(1 << 16);
-	memset(mp->pool_data, 0xff, 1 << 16);
-	ops = rte_mempool_get_ops(mp->ops_index);
-	expect(ops->dequeue(mp, &object, 1) == -ENOTSUP && !object, "no get");
-	said_has("pcpalloc: primary: only the process that made the pool can use "
-		 "it, no secondary one");
-	expect(ops->enqueue(mp, &object, 1) == -ENOTSUP, "no put");
-	expect(ops->get_count(mp) == 0, "no count");
-	ops->free(mp);
+	for (unsigned cache = 100; cache <= 300; cache += 200) {
+		mp = pool_make("left", 600, 2176, cache);
+		for (unsigned i = 0; i < 600; i++)
+			expect(rte_mempool_get(mp, objects + i) == 0, "all");
+		for (unsigned i = 0; i < cache / 2 * 3 + 1; i++)
+			rte_mempool_put(mp, objects[i]);
+		expect(rte_mempool_default_cache(mp, rte_lcore_id())->len == 1,
+		       "one is in the cache");
+		expect(rte_mempool_get_bulk(mp, objects, cache / 2 * 3 + 2) ==
+			       -ENOBUFS, "too few");
+		for (unsigned i = 0; i < cache / 2 * 3 + 1; i++) {
+			expect(rte_mempool_get(mp, objects + i) == 0, "all again");
+			expect(rte_mempool_from_obj(objects[i]) == mp, "its pool");
+		}
+		rte_mempool_free(mp);
+	}
 }
 
 static void case_vfio(void)
@@ -513,64 +369,7 @@ static void case_vfio(void)
 	expect(replaced.unmapped_bytes == replaced.mapped_bytes, "unmapped");
 	replaced.unmappable = true;
 	rte_mempool_free(pool_make("unmapped", COUNT, 2176, 0));
-	said_has("pcpalloc: unmapped: not mapped for VFIO: No space left on device");
-}
-
-static void in_hugetlb(struct rte_mempool *mp)
-{
-	void *object;
-
-	expect(rte_mempool_get(mp, &object) == 0 &&
-	       rte_mem_virt2memseg_list(object)->page_sz >
-		       (uint64_t)sysconf(_SC_PAGESIZE), "it is in hugetlb pages");
-	puts("skipped: pools are in hugetlb pages here");
-	exit(77);
-}
-
-/* What is no hugetlb page has no physical address. */
-static void case_physical(void)
-{
-	struct rte_mempool *mp;
-	unsigned long before;
-
-	eal_begin(plugin);
-	rte_mempool_free(pool_make("virtual", 100, 64, 0));
-	before = rss_pages();
-	replaced.physical = true;
-	for (unsigned i = 0; i < 20; i++) {
-		mp = pool_try("physical", 100, 64, 0, NULL);
-		if (mp)
-			in_hugetlb(mp);
-	}
-	said_has("KiB have no physical addresses, which are known of hugetlb pages "
-		 "only: reserve more of these, or add --iova-mode=va");
-	expect(rss_pages() < before + 10 * 100, "the memory went");
-	replaced.physical = false;
-	rte_mempool_free(pool_make("virtual", 100, 64, 0));
-}
-
-/* More pools than EAL has places for memory: one that goes makes room for one. */
-static void case_table(void)
-{
-	struct rte_mempool *mps[RTE_MAX_MEMSEG_LISTS];
-	char name[16];
-	unsigned n;
-
-	eal_begin(plugin);
-	for (n = 0; n < RTE_DIM(mps); n++) {
-		snprintf(name, sizeof(name), "table%u", n);
-		mps[n] = pool_try(name, 10, 64, 0, NULL);
-		if (!mps[n])
-			break;
-	}
-	expect(n > 50 && n < RTE_DIM(mps), "EAL has some places");
-	said_has("EAL takes no more memory: No space left on device");
-	rte_mempool_free(mps[--n]);
-	mps[n] = pool_make("last", 10, 64, 0);
-	expect(pool_try("beyond", 10, 64, 0, NULL) == NULL, "and no other");
-	do
-		rte_mempool_free(mps[n]);
-	while (n-- > 0);
+	said_has("KiB not mapped for VFIO: No space left on device");
 }
 
 /* Two nodes that are made up; EAL knows of one. */
@@ -582,67 +381,15 @@ static void case_nodes(void)
 	eal_begin(plugin);
 	mp = pool_try("nodes", 100, 64, 0, "1");
 	expect(mp != NULL, "a pool on node 1");
-	said_has("pcpalloc: nodes: 100 objects, a block of 4096 bytes each, node 1");
+	said_has("pcpalloc: nodes: 100 objects, node 1");
+	rte_mempool_free(mp);
+	mp = rte_mempool_create_empty("socket", 100, 64, 0, 0, 0, 0);
+	expect(mp && rte_mempool_set_ops_byname(mp, "pcpalloc", NULL) == 0 &&
+	       rte_mempool_populate_default(mp) == 100, "a pool on socket 0");
+	said_has("pcpalloc: socket: 100 objects, node 0");
 	rte_mempool_free(mp);
 	expect(pool_try("none", 100, 64, 0, "7") == NULL, "no node 7");
-	said_has("pcpalloc: none: no heap of 0 MiB on node 7");
-}
-
-static void case_large(void)
-{
-	eal_begin(plugin);
-	expect(pool_try("large", 1, 5u << 20, 0, NULL) == NULL, "no pool");
-	said_has("pcpalloc: large: objects of 5242880 bytes and their headers are "
-		 "larger than a block can be, 2097152");
-	expect(pool_try("order10", 4, 3u << 20, 0, NULL) == NULL, "no pool");
-	said_has("pcpalloc: order10: objects of 3145728 bytes and their headers are "
-		 "larger than a block can be, 2097152");
-	rte_mempool_free(pool_make("order9", 4, (2u << 20) - 64, 0));
-	expect(pool_try("huge", 2000000000u, 2176, 0, NULL) == NULL, "no pool");
-	said_has("pcpalloc: huge: no heap of");
-}
-
-static void short_of(const char *name, const char *why)
-{
-	char text[100];
-
-	expect(pool_try(name, 512, 64, 0, NULL) == NULL, "no pool");
-	snprintf(text, sizeof(text), "pcpalloc: %s: %s", name, why);
-	said_has(text);
-}
-
-/* Memory that isn't there leaves no pool, and the log says so. */
-static void case_short(void)
-{
-	eal_begin(plugin);
-	replaced.zmalloc_fails = 1;
-	short_of("pool", "no pool for want of memory");
-	replaced.zmalloc_fails = 2;
-	short_of("list", "no pool for want of memory");
-	expect(replaced.zmalloc_fails == 0, "both were asked for");
-	replaced.bulk_short = true;
-	short_of("blocks", "511 of 512 blocks are there");
-	replaced.bulk_short = false;
-	rte_mempool_free(pool_make("enough", 512, 64, 0));
-}
-
-/* A forked child leaves the memory alone: it isn't its own. */
-static void case_stays(void)
-{
-	struct rte_mempool *mp;
-	int status;
-	pid_t child;
-
-	eal_begin(plugin);
-	mp = pool_make("stays", COUNT, 2176, 0);
-	child = fork();
-	if (child == 0) {
-		rte_mempool_get_ops(mp->ops_index)->free(mp);
-		said_has("pcpalloc: stays: its memory stays: No such device\n");
-		_exit(0);
-	}
-	expect(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
-	       WEXITSTATUS(status) == 0, "the child says why");
+	said_has("pcpalloc: none: no objects on its node: No such device");
 }
 
 /* PCPA_CHECKS finds an object that is put back twice, and disturbs none. */
@@ -682,6 +429,7 @@ static const struct {
 	{"table", case_table},	   {"physical", case_physical},
 	{"whole", case_whole},	   {"short", case_short},
 	{"stays", case_stays},	   {"makers", case_makers},
+	{"left", case_left},
 };
 
 int main(int argc, char **argv)

@@ -44,7 +44,19 @@ REPLACED int rte_vfio_is_enabled(const char *name)
 
 REPLACED int rte_vfio_noiommu_is_enabled(void)
 {
-	return 0;
+	return replaced.noiommu;
+}
+
+/* EAL's own, which the program's own name hides from RTLD_DEFAULT. */
+REPLACED int rte_extmem_unregister(void *at, size_t bytes)
+{
+	__typeof__(&rte_extmem_unregister) own;
+
+	*(void **)&own = dlsym(RTLD_NEXT, "rte_extmem_unregister");
+	if (!replaced.attached)
+		return own(at, bytes);
+	rte_errno = EBUSY;
+	return -1;
 }
 
 REPLACED int rte_vfio_container_dma_map(int fd, uint64_t va, uint64_t iova, uint64_t bytes)

@@ -12,7 +12,9 @@
 
 extern struct replaced {
 	bool secondary, vfio, physical;	       /* what is */
+	bool noiommu;
 	bool unmappable;		       /* VFIO maps nothing */
+	bool attached;			       /* EAL forgets nothing */
 	uint64_t mapped_bytes, unmapped_bytes; /* what VFIO was told */
 	unsigned zmalloc_fails;		       /* 1: the plugin's next one does */
 	bool bulk_short;		       /* a block fewer than asked for */
