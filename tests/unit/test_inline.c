@@ -550,6 +550,41 @@ Test(inline, block_of_another_node_calls)
 	end();
 }
 
+static int fifth_cpu(void)
+{
+	return 4;
+}
+
+/* Of a node whose first page isn't the heap's. */
+Test(inline, bulk_within_blocks_of_the_second_node_is_a_hit)
+{
+	static struct pcpi_sys table;
+	void *at[40], *again[40];
+
+	setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode(memory=1GiB)] PU:4", 1);
+	table = pcpi_sys_linux;
+	table.cpu = fifth_cpu;
+	pcpi_sys = &table;
+	begin(0);
+	cr_assert_gt(cache.inside->first, 0);
+	for (size_t n = 5; n <= 40; n += 35) {
+		fill(1, n);
+		cr_assert_eq(pcpa_alloc_bulk(heap, 1, 0, blocks, n), n);
+		cr_assert_eq(pcpa_block_node(heap, blocks[0]), 1);
+		for (size_t i = 0; i < n; i++)
+			at[i] = (char *)blocks[i] + 64 * i;
+		mine->list[1].ring.tail = mine->list[1].ring.head = 0;
+		mine->list[1].ring.limit = (uint32_t)n + 1;
+		cr_assert_geq(mine->list[1].ring.mask, n);
+		cr_expect(pcpa_cache_free_bulk_within(&cache, 1, at, n));
+		cr_assert_eq(pcpa_cache_alloc_bulk(&cache, 1, 0, again, n), n);
+		cr_expect_eq(memcmp(again, blocks, n * sizeof(*again)), 0, "%zu", n);
+		pcpa_free_bulk(heap, again, n);
+		cr_assert_eq(pcpa_heap_drain(heap), 0);
+	}
+	end();
+}
+
 static int child_status(void (*fn)(void))
 {
 	int status = -1;
