@@ -20,7 +20,8 @@
  * takes one of EAL's places for memory (128 lists for everything), and the heap doesn't
  * grow when there is none.  Devices that are added to the program later need
  * rte_dev_dma_map().  For EAL's primary process: what a secondary one enters into the
- * table stays there when it dies.
+ * table stays there when it dies.  One that has attached to the memory
+ * (rte_extmem_attach()) detaches before the heap ends, or EAL keeps what it knows.
  *
  * Addresses for devices are the virtual ones, or with --iova-mode=pa physical ones,
  * which only hugetlb pages have: the kernel moves others.

@@ -38,10 +38,10 @@ struct pcpa_inline_list {
 	uint32_t mask;
 	uint32_t limit; /* frees that would bring it to this length are calls */
 	uint32_t *slots;
-	uint64_t allocs; /* see pcpa_inline_count_() */
+	uint64_t allocs; /* see inline.h, pcpa_inline_count_() */
 };
 
-/* The first lines of a thread's cache, for the functions below only. */
+/* The first lines of a thread's cache, for the functions of inline.h only. */
 struct pcpa_inline_cache {
 	uint8_t busy;  /* the mark: the owner is inside */
 	uint8_t claim; /* not 0: it must not be */

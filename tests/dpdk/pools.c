@@ -18,7 +18,7 @@ static void object_number(struct rte_mempool *mp, void *arg, void *object,
 }
 
 struct rte_mempool *pool_try(const char *name, unsigned n, unsigned bytes,
-				    unsigned cache, const char *nodes)
+			     unsigned cache, const char *nodes)
 {
 	struct rte_mempool *mp = rte_mempool_create_empty(
 		name, n, bytes, cache, 0, SOCKET_ID_ANY, 0);
@@ -36,7 +36,7 @@ struct rte_mempool *pool_try(const char *name, unsigned n, unsigned bytes,
 }
 
 struct rte_mempool *pool_make(const char *name, unsigned n, unsigned bytes,
-				     unsigned cache)
+			      unsigned cache)
 {
 	struct rte_mempool *mp = pool_try(name, n, bytes, cache, NULL);
 
@@ -70,8 +70,7 @@ void **all_take(struct rte_mempool *mp, unsigned n, unsigned at_once)
 	return objects;
 }
 
-void all_put(struct rte_mempool *mp, void **objects, unsigned n,
-		    unsigned at_once)
+void all_put(struct rte_mempool *mp, void **objects, unsigned n, unsigned at_once)
 {
 	unsigned i;
 
